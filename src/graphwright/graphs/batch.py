@@ -1,0 +1,182 @@
+"""Many graphs as dense, padded, masked tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphwright.graphs.graph import Graph
+from graphwright.graphs.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """b graphs of at most n nodes.
+
+    mask: (b, n) bool, true at real nodes, which come first.
+    node_labels: (b, n) int64 codes, 0 at padding.
+    edge_labels: (b, n, n) int64 symmetric codes, 0 where there is no edge, and at padding.
+    vocabulary: the names behind the codes.
+    """
+
+    mask: Tensor
+    node_labels: Tensor
+    edge_labels: Tensor
+    vocabulary: Vocabulary = Vocabulary()
+
+    def __post_init__(self) -> None:
+        if self.mask.ndim != 2 or self.mask.dtype != torch.bool:
+            raise ValueError(
+                f"mask must be bool of shape (b, n), got {self.mask.dtype} {tuple(self.mask.shape)}"
+            )
+        b, n = self.mask.shape
+        for name, tensor, shape in (
+            ("node_labels", self.node_labels, (b, n)),
+            ("edge_labels", self.edge_labels, (b, n, n)),
+        ):
+            if tuple(tensor.shape) != shape or tensor.dtype != torch.int64:
+                raise ValueError(
+                    f"{name} must be int64 of shape {shape}, got {tensor.dtype} {tuple(tensor.shape)}"
+                )
+            if tensor.device != self.mask.device:
+                raise ValueError(f"{name} is on {tensor.device}, mask on {self.mask.device}")
+        pairs = self.mask[:, :, None] & self.mask[:, None, :]
+        nodes, edges = len(self.vocabulary.nodes), len(self.vocabulary.edges)
+        labels, matrix = self.node_labels, self.edge_labels
+        _refuse(self.mask[:, 1:] & ~self.mask[:, :-1], "mask has a real node after padding")
+        _refuse((labels < 0) | (labels >= nodes), f"node_labels must lie in 0..{nodes - 1}")
+        _refuse((matrix < 0) | (matrix >= edges), f"edge_labels must lie in 0..{edges - 1}")
+        _refuse((labels != 0) & ~self.mask, "node_labels must be 0 at padding")
+        _refuse((matrix != 0) & ~pairs, "edge_labels must be 0 at padding")
+        _refuse(matrix != matrix.mT, "edge_labels must be symmetric")
+        _refuse(matrix.diagonal(dim1=1, dim2=2) != 0, "edge_labels must be 0 on the diagonal")
+
+    @classmethod
+    def collate(cls, graphs: Sequence[Graph], capacity: int | None = None) -> GraphBatch:
+        """Stack graphs, padded to `capacity` nodes (default: the largest). All must share a vocabulary."""
+        vocabulary = graphs[0].vocabulary if graphs else Vocabulary()
+        largest = max((graph.size for graph in graphs), default=0)
+        n = largest if capacity is None else capacity
+        mask = np.zeros((len(graphs), n), bool)
+        labels = np.zeros((len(graphs), n), np.int64)
+        matrix = np.zeros((len(graphs), n, n), np.int64)
+        for at, graph in enumerate(graphs):
+            if graph.vocabulary != vocabulary:
+                raise ValueError(f"graphs[{at}] has another vocabulary than graphs[0]")
+            if graph.size > n:
+                raise ValueError(f"graphs[{at}] has {graph.size} nodes, more than the capacity {n}")
+            mask[at, : graph.size] = True
+            labels[at, : graph.size] = graph.node_labels
+            first, second = graph.edges.T
+            matrix[at, first, second] = graph.edge_labels
+            matrix[at, second, first] = graph.edge_labels
+        return cls(torch.from_numpy(mask), torch.from_numpy(labels), torch.from_numpy(matrix), vocabulary)
+
+    def __len__(self) -> int:
+        return self.mask.shape[0]
+
+    def __getitem__(self, index: int) -> Graph:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"graph {index} of a batch of {len(self)}")
+        size = int(self.mask[index].sum())
+        labels, matrix = self.node_labels[index, :size], self.edge_labels[index, :size, :size]
+        return Graph.from_matrix(labels.cpu().numpy(), matrix.cpu().numpy(), self.vocabulary)
+
+    def graphs(self) -> list[Graph]:
+        """The graphs, without padding."""
+        return [self[index] for index in range(len(self))]
+
+    @property
+    def capacity(self) -> int:
+        """Padded number of nodes, n."""
+        return self.mask.shape[1]
+
+    @property
+    def sizes(self) -> Tensor:
+        """(b,) true numbers of nodes."""
+        return self.mask.sum(1)
+
+    def node_mask(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """(b, n) the mask w = h* as numbers."""
+        return self.mask.to(dtype)
+
+    def adjacency(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """(b, n, n) A*, 1 where there is an edge."""
+        return (self.edge_labels > 0).to(dtype)
+
+    def node_one_hot(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """(b, n, labels) F*, zero rows at padding."""
+        one_hot = torch.nn.functional.one_hot(self.node_labels, len(self.vocabulary.nodes))
+        return one_hot.to(dtype) * self.mask[:, :, None]
+
+    def edge_one_hot(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """(b, classes, n, n) E_c, class 0 for no edge (padding included)."""
+        one_hot = torch.nn.functional.one_hot(self.edge_labels, len(self.vocabulary.edges))
+        return one_hot.permute(0, 3, 1, 2).to(dtype)
+
+    def diffused_labels(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """(b, n, labels) D = A* F*: how many neighbours of each label a node has."""
+        return self.adjacency(dtype) @ self.node_one_hot(dtype)
+
+    def to(self, device: torch.device | str) -> GraphBatch:
+        """The batch on another device."""
+        return replace(
+            self,
+            mask=self.mask.to(device),
+            node_labels=self.node_labels.to(device),
+            edge_labels=self.edge_labels.to(device),
+        )
+
+    def pad(self, capacity: int) -> GraphBatch:
+        """The batch with room for `capacity` nodes."""
+        extra = capacity - self.capacity
+        if extra < 0:
+            raise ValueError(f"capacity {capacity} is below the batch's own, {self.capacity}: use unpad")
+        grow = torch.nn.functional.pad
+        return replace(
+            self,
+            mask=grow(self.mask, (0, extra)),
+            node_labels=grow(self.node_labels, (0, extra)),
+            edge_labels=grow(self.edge_labels, (0, extra, 0, extra)),
+        )
+
+    def unpad(self) -> GraphBatch:
+        """The batch without the padding that no graph needs."""
+        n = int(self.sizes.max()) if len(self) else 0
+        return replace(
+            self,
+            mask=self.mask[:, :n],
+            node_labels=self.node_labels[:, :n],
+            edge_labels=self.edge_labels[:, :n, :n],
+        )
+
+    def permute(self, order: Tensor) -> GraphBatch:
+        """The batch with node `order[g, i]` of graph g moved to position i; real nodes stay first.
+
+        order: (b, n) int64, a permutation per graph.
+        """
+        if order.shape != self.mask.shape or order.dtype != torch.int64:
+            raise ValueError(f"order must be int64 of shape {tuple(self.mask.shape)}")
+        _refuse(
+            order.sort(1).values != torch.arange(self.capacity, device=order.device),
+            "order must permute the nodes",
+        )
+        rows = order[:, :, None].expand(-1, -1, self.capacity)
+        columns = order[:, None, :].expand(-1, self.capacity, -1)
+        return replace(
+            self,
+            mask=self.mask.gather(1, order),
+            node_labels=self.node_labels.gather(1, order),
+            edge_labels=self.edge_labels.gather(1, rows).gather(2, columns),
+        )
+
+
+def _refuse(wrong: Tensor, message: str) -> None:
+    """Raise, naming the first sample in which anything is wrong."""
+    if wrong.any():
+        sample = int(wrong.flatten(1).any(1).nonzero()[0])
+        raise ValueError(f"{message} (sample {sample})")

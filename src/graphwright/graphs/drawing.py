@@ -1,0 +1,68 @@
+"""Pictures of graphs, with matplotlib (extra `image`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphwright.graphs.convert import to_networkx
+from graphwright.graphs.graph import Graph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+PALETTE = ("#4C78A8", "#F58518", "#54A24B", "#E45756", "#72B7B2", "#B279A2", "#EECA3B", "#9D755D")
+
+
+def layout(graph: Graph) -> NDArray[np.float64]:
+    """(n, 2) positions in [-1, 1]: neighbours close, the rest apart (Kamada and Kawai)."""
+    import networkx as nx
+
+    if graph.size == 0:
+        return np.zeros((0, 2))
+    pieces = to_networkx(graph)
+    # A far but finite distance between components keeps the stress finite.
+    distances = {node: dict.fromkeys(pieces, graph.size**0.5 + 1) for node in pieces}
+    for node, reached in nx.all_pairs_shortest_path_length(pieces):
+        distances[node].update(reached)
+    return np.array(list(nx.kamada_kawai_layout(pieces, dist=distances).values()))
+
+
+def draw(
+    graph: Graph,
+    ax: Axes | None = None,
+    positions: NDArray[np.float64] | None = None,
+    colors: Mapping[str, Any] | None = None,
+) -> Axes:
+    """Draw a graph: fill by node label, line style by edge label, the node's index inside.
+
+    positions: (n, 2), default `layout(graph)`. colors: by label name, default a palette.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
+    if ax is None:
+        ax = plt.figure(figsize=(3, 3)).add_subplot()
+    places = layout(graph) if positions is None else positions
+    if places.shape != (graph.size, 2):
+        raise ValueError(f"positions must have shape {(graph.size, 2)}, got {places.shape}")
+    fills = colors or {
+        name: PALETTE[code % len(PALETTE)] for code, name in enumerate(graph.vocabulary.nodes)
+    }
+    styles = ("-", "--", ":", "-.")
+    for (i, j), code in zip(graph.edges.tolist(), graph.edge_labels.tolist(), strict=True):
+        ax.plot(*places[[i, j]].T, color="#555555", linewidth=1.5, linestyle=styles[(code - 1) % 4], zorder=1)
+    if graph.size:
+        shades = [fills[name] for name in graph.node_names]
+        ax.scatter(*places.T, s=220, c=shades, edgecolors="#222222", linewidths=1, zorder=2)
+    for node, place in enumerate(places):
+        ax.annotate(str(node), place, ha="center", va="center", fontsize=8, zorder=3)
+    ax.set_aspect("equal")
+    ax.margins(0.2)
+    ax.set_axis_off()
+    return ax

@@ -1,0 +1,175 @@
+"""One undirected labelled graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphwright.graphs.vocabulary import Vocabulary
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected simple graph whose nodes and edges carry labels.
+
+    node_labels: (n,) codes in `vocabulary.nodes`.
+    edges: (e, 2) node pairs, each once, smaller index first, sorted.
+    edge_labels: (e,) codes in `vocabulary.edges`, never 0.
+
+    The arrays are read-only. `==` compares node by node; `graphs.is_isomorphic` forgets the order.
+    """
+
+    node_labels: IntArray
+    edges: IntArray
+    edge_labels: IntArray
+    vocabulary: Vocabulary = Vocabulary()
+
+    def __post_init__(self) -> None:
+        labels = _integers(self.node_labels, "node_labels", (-1,))
+        edges = _integers(self.edges, "edges", (-1, 2))
+        edge_labels = _integers(self.edge_labels, "edge_labels", (-1,))
+        _check_range(labels, "node_labels", 0, len(self.vocabulary.nodes))
+        _check_range(edges, "edges", 0, len(labels))
+        _check_range(edge_labels, "edge_labels", 1, len(self.vocabulary.edges))
+        if len(edges) != len(edge_labels):
+            raise ValueError(f"edge_labels has {len(edge_labels)} entries for {len(edges)} edges")
+        loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
+        if len(loops):
+            raise ValueError(f"edges[{loops[0]}] joins node {edges[loops[0], 0]} to itself")
+        edges = np.sort(edges, axis=1)
+        order = np.lexsort((edges[:, 1], edges[:, 0]))
+        edges, edge_labels = edges[order], edge_labels[order]
+        twice = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
+        if len(twice):
+            raise ValueError(f"edges names the pair {tuple(edges[twice[0]].tolist())} twice")
+        for name, array in (("node_labels", labels), ("edges", edges), ("edge_labels", edge_labels)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def build(
+        cls,
+        labels: Sequence[str] | int,
+        edges: ArrayLike = (),
+        edge_labels: Sequence[str] | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> Graph:
+        """A graph from label names (or a number of unlabelled nodes) and an edge list.
+
+        Without a vocabulary, one is made of the names given.
+        """
+        if vocabulary is None:
+            vocabulary = Vocabulary.of(() if isinstance(labels, int) else labels, edge_labels or ())
+        pairs = _integers(edges, "edges", (-1, 2))
+        if isinstance(labels, int):
+            if labels < 0:
+                raise ValueError(f"a graph cannot have {labels} nodes")
+            node_codes = [0] * labels
+        else:
+            node_codes = vocabulary.node_codes(labels)
+        edge_codes = [1] * len(pairs) if edge_labels is None else vocabulary.edge_codes(edge_labels)
+        return cls(np.array(node_codes, np.int64), pairs, np.array(edge_codes, np.int64), vocabulary)
+
+    @classmethod
+    def from_matrix(
+        cls, node_labels: ArrayLike, edge_matrix: ArrayLike, vocabulary: Vocabulary | None = None
+    ) -> Graph:
+        """A graph from node codes (n,) and a symmetric matrix (n, n) of edge codes, 0 where there is none."""
+        labels = _integers(node_labels, "node_labels", (-1,))
+        matrix = _integers(edge_matrix, "edge_matrix", (len(labels), len(labels)))
+        uneven = np.argwhere(matrix != matrix.T)
+        if len(uneven):
+            i, j = uneven[0].tolist()
+            raise ValueError(
+                f"edge_matrix is not symmetric: [{i}, {j}] is {matrix[i, j]}, [{j}, {i}] is {matrix[j, i]}"
+            )
+        loops = np.flatnonzero(np.diag(matrix))
+        if len(loops):
+            raise ValueError(f"edge_matrix joins node {loops[0]} to itself")
+        edges = np.argwhere(np.triu(matrix, 1))
+        return cls(labels, edges, matrix[edges[:, 0], edges[:, 1]], vocabulary or Vocabulary())
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.node_labels)
+
+    @property
+    def node_names(self) -> list[str]:
+        """Label name of every node."""
+        return [self.vocabulary.nodes[code] for code in self.node_labels]
+
+    @property
+    def edge_names(self) -> list[str]:
+        """Label name of every edge."""
+        return [self.vocabulary.edges[code] for code in self.edge_labels]
+
+    def edge_matrix(self) -> IntArray:
+        """(n, n) symmetric edge codes, 0 where there is no edge."""
+        matrix = np.zeros((self.size, self.size), np.int64)
+        first, second = self.edges.T
+        matrix[first, second] = self.edge_labels
+        matrix[second, first] = self.edge_labels
+        return matrix
+
+    def permute(self, order: ArrayLike) -> Graph:
+        """The same graph with node `order[i]` moved to position i."""
+        indices = _integers(order, "order", (self.size,))
+        if not np.array_equal(np.sort(indices), np.arange(self.size)):
+            raise ValueError(f"order is not a permutation of 0..{self.size - 1}")
+        position = np.argsort(indices)
+        return Graph(self.node_labels[indices], position[self.edges], self.edge_labels, self.vocabulary)
+
+    def subgraph(self, nodes: ArrayLike) -> Graph:
+        """The graph induced on `nodes`, in that order."""
+        indices = _integers(nodes, "nodes", (-1,))
+        _check_range(indices, "nodes", 0, self.size)
+        matrix = self.edge_matrix()[np.ix_(indices, indices)]
+        return Graph.from_matrix(self.node_labels[indices], matrix, self.vocabulary)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return (
+            np.array_equal(self.edges, other.edges)
+            and self.node_names == other.node_names
+            and self.edge_names == other.edge_names
+        )
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.node_names), self.edges.tobytes(), tuple(self.edge_names)))
+
+    def __repr__(self) -> str:
+        return f"Graph({self.size} nodes, {len(self.edges)} edges)"
+
+
+def _integers(values: Any, name: str, shape: tuple[int, ...]) -> IntArray:
+    """A fresh int64 array of the given shape (-1: any length), or an error that names the argument."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of shape {shape}: {error}") from error
+    if array.size == 0:
+        array = np.zeros([max(length, 0) for length in shape], np.int64)
+    if array.ndim != len(shape) or any(
+        want not in (-1, have) for want, have in zip(shape, array.shape, strict=True)
+    ):
+        raise ValueError(f"{name} must have shape {shape} (-1: any), got {array.shape}")
+    if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
+        raise ValueError(f"{name} must hold integers, got {array.dtype}")
+    if not np.isfinite(array).all() or (array != np.floor(array)).any():
+        raise ValueError(f"{name} must hold integers, got {array.ravel()[:4].tolist()}...")
+    return np.array(array, np.int64)
+
+
+def _check_range(array: IntArray, name: str, low: int, high: int) -> None:
+    wrong = np.argwhere((array < low) | (array >= high))
+    if len(wrong):
+        at = tuple(wrong[0].tolist())
+        raise ValueError(f"{name}{list(at)} is {array[at]}, expected {low}..{high - 1}")

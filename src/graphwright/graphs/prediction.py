@@ -1,0 +1,54 @@
+"""A batch of predicted graphs, as logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a predictor says of b graphs with n slots each.
+
+    presence: (b, n) logits u of the slot being a node.
+    edges: (b, n, n) logits Z of an edge, or (b, classes, n, n) logits Y with "none" as class 0.
+    node_labels: (b, n, labels) logits V; None for graphs without node labels.
+    diffusion: (b, n, labels) predicted D = A F; None without feature diffusion.
+    """
+
+    presence: Tensor
+    edges: Tensor
+    node_labels: Tensor | None = None
+    diffusion: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.presence.ndim != 2:
+            raise ValueError(f"presence must have shape (b, n), got {tuple(self.presence.shape)}")
+        b, n = self.presence.shape
+        wrong = self.edges.ndim not in (3, 4) or (
+            tuple(self.edges.shape[:1]) + tuple(self.edges.shape[-2:]) != (b, n, n)
+        )
+        if wrong:
+            raise ValueError(
+                f"edges must have shape ({b}, {n}, {n}) or ({b}, classes, {n}, {n}), "
+                f"got {tuple(self.edges.shape)}"
+            )
+        for name, tensor in (("node_labels", self.node_labels), ("diffusion", self.diffusion)):
+            if tensor is not None and (tensor.ndim != 3 or tuple(tensor.shape[:2]) != (b, n)):
+                raise ValueError(f"{name} must have shape ({b}, {n}, labels), got {tuple(tensor.shape)}")
+
+    def __len__(self) -> int:
+        return self.presence.shape[0]
+
+    @property
+    def capacity(self) -> int:
+        """Number of slots, n."""
+        return self.presence.shape[1]
+
+    @property
+    def adjacency(self) -> Tensor:
+        """(b, n, n) logits of an edge of any label: Z, or LSE(Y_1..) - Y_0 of the categorical head."""
+        if self.edges.ndim == 3:
+            return self.edges
+        return self.edges[:, 1:].logsumexp(1) - self.edges[:, 0]
