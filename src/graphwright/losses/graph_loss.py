@@ -1,0 +1,165 @@
+"""The loss of a predicted graph under a plan, term by term (eq. 17 of the paper, SPEC section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from graphwright.graphs import GraphBatch, Prediction
+from graphwright.losses.costs import diffusion_cost, label_cost, presence_cost
+from graphwright.losses.marginals import PenaltyDirection, marginal_penalty
+from graphwright.transport import Divergence, EdgeTerm, MatchingProblem, Relaxation, SelfLoops, relaxed_objective
+from graphwright.transport.checks import check_finite, check_like, check_plan
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    """Weights of the terms (the paper's by default) and how edges are compared."""
+
+    presence: float = 1.0
+    node_labels: float = 1.0
+    edge_labels: float = 0.2
+    adjacency: float = 0.5
+    marginals: float = 1.0
+    diffusion: float = 1.0
+    divergence: Divergence = Divergence.CROSS_ENTROPY
+    relaxation: Relaxation = Relaxation()
+    penalty: PenaltyDirection = PenaltyDirection.FORWARD
+
+    def __post_init__(self) -> None:
+        for name in ("presence", "node_labels", "edge_labels", "adjacency", "marginals", "diffusion"):
+            weight = getattr(self, name)
+            if not 0 <= weight < float("inf"):
+                raise ValueError(f"{name} must be a non-negative weight, got {weight}")
+        if self.divergence is Divergence.SQUARED:
+            raise ValueError("divergence must be cross_entropy or kl: predicted edges are logits")
+
+
+@dataclass(frozen=True, eq=False)
+class GraphLoss:
+    """Per-sample values, (b,) each: the weighted total and every term before its weight.
+
+    A term that the graphs do not have (labels of unlabelled edges, diffusion that is not predicted) is zero.
+    """
+
+    total: Tensor
+    presence: Tensor
+    node_labels: Tensor
+    edge_labels: Tensor
+    adjacency: Tensor
+    diffusion: Tensor
+    marginals: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    """The linear costs (b, n, n) and edge terms of a prediction; None where the graphs have no such thing."""
+
+    presence: Tensor
+    node_labels: Tensor | None
+    diffusion: Tensor | None
+    adjacency: EdgeTerm
+    edge_labels: EdgeTerm | None
+    mask: Tensor
+
+
+def graph_loss(
+    prediction: Prediction, target: GraphBatch, plan: Tensor, settings: LossSettings | None = None
+) -> GraphLoss:
+    """Loss of predictions under plans (b, n, n), rows slots, columns target positions.
+
+    Valid for any non-negative plan, converged or not, and never negative beyond rounding. Differentiable in the
+    prediction and in the plan.
+    """
+    settings = settings or LossSettings()
+    costs = _costs(prediction, target, settings)
+    check_plan("plan", plan, tuple(costs.presence.shape))
+    check_like("plan", plan, "prediction.presence", prediction.presence)
+
+    def linear(cost: Tensor | None) -> Tensor:
+        return plan.new_zeros(len(prediction)) if cost is None else (cost * plan).sum((1, 2))
+
+    def edges(term: EdgeTerm | None) -> Tensor:
+        if term is None:
+            return plan.new_zeros(len(prediction))
+        return relaxed_objective(plan, term, costs.mask, SelfLoops.EXCLUDED, settings.relaxation)
+
+    presence, node_labels, diffusion = (
+        linear(cost) for cost in (costs.presence, costs.node_labels, costs.diffusion)
+    )
+    adjacency, edge_labels = edges(costs.adjacency), edges(costs.edge_labels)
+    marginals = marginal_penalty(plan, settings.penalty)
+    total = (
+        settings.presence * presence
+        + settings.node_labels * node_labels
+        + settings.diffusion * diffusion
+        + settings.adjacency * adjacency
+        + settings.edge_labels * edge_labels
+        + settings.marginals * marginals
+    )
+    return GraphLoss(total, presence, node_labels, edge_labels, adjacency, diffusion, marginals)
+
+
+def matching_problem(
+    prediction: Prediction, target: GraphBatch, settings: LossSettings | None = None
+) -> MatchingProblem:
+    """The problem whose objective at a plan is `graph_loss` without the marginal penalty: what solvers minimise."""
+    settings = settings or LossSettings()
+    costs = _costs(prediction, target, settings)
+    linear = settings.presence * costs.presence
+    if costs.node_labels is not None:
+        linear = linear + settings.node_labels * costs.node_labels
+    if costs.diffusion is not None:
+        linear = linear + settings.diffusion * costs.diffusion
+    terms = tuple(term for term in (costs.adjacency, costs.edge_labels) if term is not None)
+    return MatchingProblem(linear, terms, costs.mask, SelfLoops.EXCLUDED, settings.relaxation)
+
+
+def _costs(prediction: Prediction, target: GraphBatch, settings: LossSettings) -> _Costs:
+    _check(prediction, target)
+    dtype = prediction.presence.dtype
+    mask = target.node_mask(dtype)
+    diffused = None
+    if prediction.diffusion is not None:
+        diffused = diffusion_cost(prediction.diffusion, target.diffused_labels(dtype), mask)
+    labels = None
+    if prediction.node_labels is not None:
+        labels = label_cost(prediction.node_labels, target.node_labels, mask)
+    edge_labels = None
+    if prediction.edges.ndim == 4:
+        one_hot = target.edge_one_hot(dtype)
+        edge_labels = EdgeTerm(prediction.edges, one_hot, settings.divergence, settings.edge_labels)
+    adjacency = EdgeTerm(
+        prediction.adjacency, target.adjacency(dtype), settings.divergence, settings.adjacency
+    )
+    return _Costs(presence_cost(prediction.presence, mask), labels, diffused, adjacency, edge_labels, mask)
+
+
+def _check(prediction: Prediction, target: GraphBatch) -> None:
+    if (len(prediction), prediction.capacity) != (len(target), target.capacity):
+        raise ValueError(
+            f"prediction has {len(prediction)} graphs of {prediction.capacity} slots, "
+            f"target {len(target)} of {target.capacity}"
+        )
+    nodes, edges = len(target.vocabulary.nodes), len(target.vocabulary.edges)
+    if prediction.edges.ndim == 3 and edges > 2:
+        raise ValueError(f"prediction.edges has no classes, the target's vocabulary has {edges}")
+    if prediction.node_labels is None and nodes > 1:
+        raise ValueError(f"prediction.node_labels is missing, the target's vocabulary has {nodes} labels")
+    for name, tensor, axis, classes in (
+        ("edges", prediction.edges, 1, edges if prediction.edges.ndim == 4 else None),
+        ("node_labels", prediction.node_labels, 2, nodes),
+        ("diffusion", prediction.diffusion, 2, nodes),
+        ("presence", prediction.presence, 1, None),
+    ):
+        if tensor is None:
+            continue
+        if classes is not None and tensor.shape[axis] != classes:
+            raise ValueError(
+                f"prediction.{name} has {tensor.shape[axis]} classes, the target's vocabulary {classes}"
+            )
+        check_like(f"prediction.{name}", tensor, "prediction.presence", prediction.presence)
+        check_finite(f"prediction.{name}", tensor)
+        if tensor.device != target.mask.device:
+            raise ValueError(f"prediction.{name} is on {tensor.device}, target on {target.mask.device}")

@@ -1,0 +1,55 @@
+"""Optimal transport between predicted and target graphs: pure functions on batches of dense tensors."""
+
+from graphwright.transport.assignment import (
+    assign,
+    assignment_potentials,
+    permutation_matrix,
+    round_to_permutation,
+)
+from graphwright.transport.conditional_gradient import conditional_gradient
+from graphwright.transport.divergences import Divergence, Factors, factorise, pair_divergence
+from graphwright.transport.mirror_descent import mirror_descent
+from graphwright.transport.multi_start import Solver, multi_start
+from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
+from graphwright.transport.problem import MatchingProblem, QuadraticForm
+from graphwright.transport.projection import Projection, project
+from graphwright.transport.relaxations import (
+    EdgeTerm,
+    Objective,
+    Order,
+    Reading,
+    Relaxation,
+    SelfLoops,
+    relaxed_objective,
+)
+from graphwright.transport.sinkhorn import sinkhorn
+
+__all__ = [
+    "Divergence",
+    "EdgeTerm",
+    "Factors",
+    "MatchingProblem",
+    "Objective",
+    "Order",
+    "Plan",
+    "Projection",
+    "QuadraticForm",
+    "Reading",
+    "Relaxation",
+    "SelfLoops",
+    "Solver",
+    "assign",
+    "assignment_potentials",
+    "conditional_gradient",
+    "factorise",
+    "marginal_errors",
+    "mirror_descent",
+    "multi_start",
+    "pair_divergence",
+    "permutation_matrix",
+    "project",
+    "relaxed_objective",
+    "round_to_permutation",
+    "sinkhorn",
+    "uniform_plan",
+]

@@ -1,0 +1,64 @@
+"""Argument checks that name the argument and the sample at fault."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def check_shape(name: str, tensor: Tensor, *shapes: tuple[int, ...]) -> None:
+    """Raise unless the tensor has one of the shapes (-1: any length)."""
+    for shape in shapes:
+        if tensor.ndim == len(shape) and all(
+            want in (-1, have) for want, have in zip(shape, tensor.shape, strict=True)
+        ):
+            return
+    expected = " or ".join(str(shape) for shape in shapes)
+    raise ValueError(f"{name} must have shape {expected} (-1: any), got {tuple(tensor.shape)}")
+
+
+def check_like(name: str, tensor: Tensor, reference_name: str, reference: Tensor) -> None:
+    """Raise unless the tensor is floating, with the reference's dtype and device."""
+    if not tensor.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {tensor.dtype}")
+    if tensor.dtype != reference.dtype:
+        raise ValueError(f"{name} is {tensor.dtype}, {reference_name} is {reference.dtype}")
+    if tensor.device != reference.device:
+        raise ValueError(f"{name} is on {tensor.device}, {reference_name} is on {reference.device}")
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    """Raise if a sample holds NaN or infinity."""
+    refuse(name, ~torch.isfinite(tensor.detach()), "is not finite")
+
+
+def check_interval(name: str, tensor: Tensor, low: float, high: float) -> None:
+    """Raise if a sample is not finite or leaves [low, high]."""
+    value = tensor.detach()
+    check_finite(name, value)
+    refuse(name, (value < low) | (value > high), f"leaves [{low:g}, {high:g}]")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise unless a setting is a positive finite number."""
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be a positive number, got {value}")
+
+
+def check_count(name: str, value: int) -> None:
+    """Raise unless a setting counts at least one."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_plan(name: str, plan: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise unless a tensor is a non-negative finite plan of the given shape."""
+    check_shape(name, plan, shape)
+    check_interval(name, plan, 0, float("inf"))
+
+
+def refuse(name: str, wrong: Tensor, complaint: str) -> None:
+    """Raise if anything is wrong, naming the first sample."""
+    if wrong.any():
+        sample = int(wrong.reshape(wrong.shape[0], -1).any(1).nonzero()[0])
+        raise ValueError(f"{name} {complaint} (sample {sample})")
