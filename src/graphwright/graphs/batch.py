@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -26,13 +26,18 @@ class GraphBatch:
     mask: Tensor
     node_labels: Tensor
     edge_labels: Tensor
-    vocabulary: Vocabulary = Vocabulary()
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
     def __post_init__(self) -> None:
+        for name, given in (
+            ("mask", self.mask),
+            ("node_labels", self.node_labels),
+            ("edge_labels", self.edge_labels),
+        ):
+            if not isinstance(given, Tensor):
+                raise ValueError(f"{name} must be a tensor, got {type(given).__name__}")
         if self.mask.ndim != 2 or self.mask.dtype != torch.bool:
-            raise ValueError(
-                f"mask must be bool of shape (b, n), got {self.mask.dtype} {tuple(self.mask.shape)}"
-            )
+            raise ValueError(f"mask must be bool of shape (b, n), got {self.mask.dtype} {tuple(self.mask.shape)}")
         b, n = self.mask.shape
         for name, tensor, shape in (
             ("node_labels", self.node_labels, (b, n)),
@@ -44,6 +49,8 @@ class GraphBatch:
                 )
             if tensor.device != self.mask.device:
                 raise ValueError(f"{name} is on {tensor.device}, mask on {self.mask.device}")
+        if self.mask.is_meta:
+            return  # shapes without values: nothing more to check
         pairs = self.mask[:, :, None] & self.mask[:, None, :]
         nodes, edges = len(self.vocabulary.nodes), len(self.vocabulary.edges)
         labels, matrix = self.node_labels, self.edge_labels
@@ -56,17 +63,27 @@ class GraphBatch:
         _refuse(matrix.diagonal(dim1=1, dim2=2) != 0, "edge_labels must be 0 on the diagonal")
 
     @classmethod
-    def collate(cls, graphs: Sequence[Graph], capacity: int | None = None) -> GraphBatch:
-        """Stack graphs, padded to `capacity` nodes (default: the largest). All must share a vocabulary."""
-        vocabulary = graphs[0].vocabulary if graphs else Vocabulary()
+    def collate(
+        cls, graphs: Sequence[Graph], capacity: int | None = None, vocabulary: Vocabulary | None = None
+    ) -> GraphBatch:
+        """Stack graphs, padded to `capacity` nodes (default: the largest).
+
+        All must have the same vocabulary; naming it gives an empty batch one, too.
+        """
+        if vocabulary is None:
+            vocabulary = graphs[0].vocabulary if graphs else Vocabulary()
         largest = max((graph.size for graph in graphs), default=0)
         n = largest if capacity is None else capacity
+        if n < 0:
+            raise ValueError(f"capacity must not be negative, got {n}")
         mask = np.zeros((len(graphs), n), bool)
         labels = np.zeros((len(graphs), n), np.int64)
         matrix = np.zeros((len(graphs), n, n), np.int64)
         for at, graph in enumerate(graphs):
             if graph.vocabulary != vocabulary:
-                raise ValueError(f"graphs[{at}] has another vocabulary than graphs[0]")
+                raise ValueError(
+                    f"graphs[{at}] has {graph.vocabulary}, the batch {vocabulary}: see Graph.with_vocabulary"
+                )
             if graph.size > n:
                 raise ValueError(f"graphs[{at}] has {graph.size} nodes, more than the capacity {n}")
             mask[at, : graph.size] = True
@@ -160,16 +177,19 @@ class GraphBatch:
         order: (b, n) int64, a permutation per graph.
         """
         if order.shape != self.mask.shape or order.dtype != torch.int64:
-            raise ValueError(f"order must be int64 of shape {tuple(self.mask.shape)}")
+            want, got = tuple(self.mask.shape), tuple(order.shape)
+            raise ValueError(f"order must be int64 of shape {want}, got {order.dtype} {got}")
+        if order.device != self.mask.device:
+            raise ValueError(f"order is on {order.device}, mask on {self.mask.device}")
         _refuse(
             order.sort(1).values != torch.arange(self.capacity, device=order.device),
             "order must permute the nodes",
         )
+        _refuse(self.mask.gather(1, order) != self.mask, "order must keep real nodes before padding")
         rows = order[:, :, None].expand(-1, -1, self.capacity)
         columns = order[:, None, :].expand(-1, self.capacity, -1)
         return replace(
             self,
-            mask=self.mask.gather(1, order),
             node_labels=self.node_labels.gather(1, order),
             edge_labels=self.edge_labels.gather(1, rows).gather(2, columns),
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from graphwright.graphs.graph import Graph
@@ -25,7 +27,7 @@ def to_networkx(graph: Graph) -> nx.Graph[int]:
 
 
 def from_networkx(source: nx.Graph[Any], vocabulary: Vocabulary | None = None) -> Graph:
-    """A graph from a `networkx.Graph`, nodes in its own order, labels from their `label` where they have one."""
+    """A graph from a `networkx.Graph`, nodes in its own order; their `label`, if any, names them."""
     if source.is_directed() or source.is_multigraph():
         raise ValueError("only undirected graphs without parallel edges are supported")
     position = {node: at for at, node in enumerate(source.nodes)}
@@ -39,7 +41,7 @@ def from_networkx(source: nx.Graph[Any], vocabulary: Vocabulary | None = None) -
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
-    """Node-link form, as networkx writes it: `nodes` with id and label, `edges` with source, target, label."""
+    """Node-link form, as networkx writes it: `nodes` (id, label) and `edges` (source, target, label)."""
     return {
         "directed": False,
         "multigraph": False,
@@ -73,21 +75,20 @@ def from_json(data: Mapping[str, Any], vocabulary: Vocabulary | None = None) -> 
             if node not in position:
                 raise ValueError(f"{links}[{at}] names node {node!r}, which is not in nodes")
         ends.append((position[pair[0]], position[pair[1]]))
-    return _build(
-        [node.get("label") for node in nodes], ends, [edge.get("label") for edge in edges], vocabulary
-    )
+    return _build([node.get("label") for node in nodes], ends, [edge.get("label") for edge in edges], vocabulary)
 
 
 def _build(
     labels: list[Any], ends: list[tuple[int, int]], edge_labels: list[Any], vocabulary: Vocabulary | None
 ) -> Graph:
-    return Graph.build(
-        _names(labels, "nodes") or len(labels), ends, _names(edge_labels, "edges"), vocabulary
-    )
+    return Graph.build(_names(labels, "nodes") or len(labels), ends, _names(edge_labels, "edges"), vocabulary)
 
 
 def _names(labels: list[Any], field: str) -> list[str] | None:
     """Labels as names; None where nothing is labelled. Half-labelled graphs are refused."""
+    for at, label in enumerate(labels):
+        if label is not None and not _is_scalar(label):
+            raise ValueError(f"{field}[{at}].label must be a string or a number, got {label!r}")
     missing = [at for at, label in enumerate(labels) if label is None]
     if len(missing) == len(labels):
         return None
@@ -109,7 +110,19 @@ def _records(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 def _field(record: Mapping[str, Any], field: str, where: str) -> Any:
     if field not in record:
         raise ValueError(f"{where} has no {field!r}")
-    value = record[field]
-    if not isinstance(value, str | int | float):
-        raise ValueError(f"{where}.{field} must be a string or a number, got {value!r}")
+    value = _identity(record[field])
+    if value is None:
+        raise ValueError(f"{where}.{field} must be a string or a number, got {record[field]!r}")
     return value
+
+
+def _identity(value: Any) -> Any:
+    """A node's id: a string, a number, or a tuple of them (an array, once through JSON); None for others."""
+    if isinstance(value, list | tuple):
+        parts = tuple(_identity(part) for part in value)
+        return None if None in parts else parts
+    return value if _is_scalar(value) else None
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, Real) and math.isfinite(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphwright.graphs.convert import to_networkx
 from graphwright.graphs.graph import Graph
@@ -35,34 +35,43 @@ def layout(graph: Graph) -> NDArray[np.float64]:
 def draw(
     graph: Graph,
     ax: Axes | None = None,
-    positions: NDArray[np.float64] | None = None,
+    positions: ArrayLike | None = None,
     colors: Mapping[str, Any] | None = None,
 ) -> Axes:
     """Draw a graph: fill by node label, line style by edge label, the node's index inside.
 
-    positions: (n, 2), default `layout(graph)`. colors: by label name, default a palette.
+    positions: (n, 2), default `layout(graph)`. colors: by label name, a palette for names left out.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
-    if ax is None:
-        ax = plt.figure(figsize=(3, 3)).add_subplot()
-    places = layout(graph) if positions is None else positions
+    places = np.asarray(layout(graph) if positions is None else positions, np.float64)
     if places.shape != (graph.size, 2):
         raise ValueError(f"positions must have shape {(graph.size, 2)}, got {places.shape}")
-    fills = colors or {
-        name: PALETTE[code % len(PALETTE)] for code, name in enumerate(graph.vocabulary.nodes)
-    }
+    if not np.isfinite(places).all():
+        raise ValueError(f"positions[{np.argwhere(~np.isfinite(places))[0, 0]}] is not finite")
+    if ax is None:
+        ax = _new_axes()
+    palette = {name: PALETTE[code % len(PALETTE)] for code, name in enumerate(graph.vocabulary.nodes)}
+    fills = {**palette, **(colors or {})}
     styles = ("-", "--", ":", "-.")
+    # Unclipped: equal aspect leaves a graph in one line a box without height, which would cut it away.
     for (i, j), code in zip(graph.edges.tolist(), graph.edge_labels.tolist(), strict=True):
-        ax.plot(*places[[i, j]].T, color="#555555", linewidth=1.5, linestyle=styles[(code - 1) % 4], zorder=1)
+        x, y = places[[i, j]].T
+        style = styles[(code - 1) % len(styles)]
+        ax.plot(x, y, color="#555555", linewidth=1.5, linestyle=style, zorder=1, clip_on=False)
     if graph.size:
         shades = [fills[name] for name in graph.node_names]
-        ax.scatter(*places.T, s=220, c=shades, edgecolors="#222222", linewidths=1, zorder=2)
+        x, y = places.T
+        ax.scatter(x, y, s=220, c=shades, edgecolors="#222222", linewidths=1, zorder=2, clip_on=False)
     for node, place in enumerate(places):
         ax.annotate(str(node), place, ha="center", va="center", fontsize=8, zorder=3)
     ax.set_aspect("equal")
     ax.margins(0.2)
     ax.set_axis_off()
     return ax
+
+
+def _new_axes() -> Axes:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
+    return plt.figure(figsize=(3, 3)).add_subplot()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphwright.graphs.vocabulary import Vocabulary
 
 IntArray = NDArray[np.int64]
+_LARGEST = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Graph:
     node_labels: IntArray
     edges: IntArray
     edge_labels: IntArray
-    vocabulary: Vocabulary = Vocabulary()
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
     def __post_init__(self) -> None:
         labels = _integers(self.node_labels, "node_labels", (-1,))
@@ -62,27 +63,34 @@ class Graph:
     ) -> Graph:
         """A graph from label names (or a number of unlabelled nodes) and an edge list.
 
-        Without a vocabulary, one is made of the names given.
+        Without a vocabulary, one is made of the names given. With one, labels may be left out only where it
+        offers a single choice.
         """
-        if vocabulary is None:
-            vocabulary = Vocabulary.of(() if isinstance(labels, int) else labels, edge_labels or ())
         pairs = _integers(edges, "edges", (-1, 2))
+        if isinstance(labels, np.integer):
+            labels = int(labels)
+        if not isinstance(labels, int | Iterable) or (isinstance(labels, int) and labels < 0):
+            raise ValueError(f"labels must be names or a number of nodes, got {labels!r}")
+        names = [] if isinstance(labels, int) else list(labels)
+        edge_names = [] if edge_labels is None else list(edge_labels)
+        if vocabulary is None:
+            vocabulary = Vocabulary.of(names, edge_names)
         if isinstance(labels, int):
-            if labels < 0:
-                raise ValueError(f"a graph cannot have {labels} nodes")
-            node_codes = [0] * labels
-        else:
-            node_codes = vocabulary.node_codes(labels)
-        edge_codes = [1] * len(pairs) if edge_labels is None else vocabulary.edge_codes(edge_labels)
-        return cls(np.array(node_codes, np.int64), pairs, np.array(edge_codes, np.int64), vocabulary)
+            names = _only(vocabulary.nodes, labels, "labels")
+        if edge_labels is None:
+            edge_names = _only(vocabulary.edges[1:], len(pairs), "edge_labels")
+        nodes, joins = vocabulary.node_codes(names), vocabulary.edge_codes(edge_names)
+        return cls(np.array(nodes, np.int64), pairs, np.array(joins, np.int64), vocabulary)
 
     @classmethod
     def from_matrix(
         cls, node_labels: ArrayLike, edge_matrix: ArrayLike, vocabulary: Vocabulary | None = None
     ) -> Graph:
         """A graph from node codes (n,) and a symmetric matrix (n, n) of edge codes, 0 where there is none."""
+        vocabulary = vocabulary or Vocabulary()
         labels = _integers(node_labels, "node_labels", (-1,))
         matrix = _integers(edge_matrix, "edge_matrix", (len(labels), len(labels)))
+        _check_range(matrix, "edge_matrix", 0, len(vocabulary.edges))
         uneven = np.argwhere(matrix != matrix.T)
         if len(uneven):
             i, j = uneven[0].tolist()
@@ -93,7 +101,7 @@ class Graph:
         if len(loops):
             raise ValueError(f"edge_matrix joins node {loops[0]} to itself")
         edges = np.argwhere(np.triu(matrix, 1))
-        return cls(labels, edges, matrix[edges[:, 0], edges[:, 1]], vocabulary or Vocabulary())
+        return cls(labels, edges, matrix[edges[:, 0], edges[:, 1]], vocabulary)
 
     @property
     def size(self) -> int:
@@ -130,8 +138,18 @@ class Graph:
         """The graph induced on `nodes`, in that order."""
         indices = _integers(nodes, "nodes", (-1,))
         _check_range(indices, "nodes", 0, self.size)
+        if len(np.unique(indices)) < len(indices):
+            raise ValueError(f"nodes names a node twice: {indices.tolist()}")
         matrix = self.edge_matrix()[np.ix_(indices, indices)]
         return Graph.from_matrix(self.node_labels[indices], matrix, self.vocabulary)
+
+    def with_vocabulary(self, vocabulary: Vocabulary) -> Graph:
+        """The same graph, by name, under another vocabulary: what a batch of graphs built apart needs."""
+        return Graph.build(self.node_names, self.edges, self.edge_names, vocabulary)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor: numpy forgets that an array was read-only when it is pickled or copied.
+        return Graph, (self.node_labels, self.edges, self.edge_labels, self.vocabulary)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -155,17 +173,29 @@ def _integers(values: Any, name: str, shape: tuple[int, ...]) -> IntArray:
         array = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must be an array of shape {shape}: {error}") from error
-    if array.size == 0:
+    if array.shape == (0,) and min(shape) < 1:
         array = np.zeros([max(length, 0) for length in shape], np.int64)
     if array.ndim != len(shape) or any(
         want not in (-1, have) for want, have in zip(shape, array.shape, strict=True)
     ):
         raise ValueError(f"{name} must have shape {shape} (-1: any), got {array.shape}")
-    if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
+    if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must hold integers, got {array.dtype}")
-    if not np.isfinite(array).all() or (array != np.floor(array)).any():
-        raise ValueError(f"{name} must hold integers, got {array.ravel()[:4].tolist()}...")
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)
+    # Not-a-number fails every comparison; what int64 cannot hold would wrap around.
+    wrong = np.argwhere(~((np.floor(array) == array) & (array >= -_LARGEST) & (array <= _LARGEST)))
+    if len(wrong):
+        at = tuple(wrong[0].tolist())
+        raise ValueError(f"{name}{list(at)} is {array[at]}, which is not an integer below 2**53")
     return np.array(array, np.int64)
+
+
+def _only(names: tuple[str, ...], count: int, argument: str) -> list[str]:
+    """The one name there is, `count` times."""
+    if count and len(names) > 1:
+        raise ValueError(f"{argument} must be given: the vocabulary offers {names}")
+    return [names[0]] * count
 
 
 def _check_range(array: IntArray, name: str, low: int, high: int) -> None:

@@ -1,7 +1,9 @@
 """Exact isomorphism of labelled graphs, by colour refinement and individualisation.
 
 VF2 walks node pairs and is exponential already on small regular graphs; refining colours after each guess
-leaves a handful of guesses on every graph of the sizes met here.
+leaves a handful of guesses on every graph of the sizes met here. Between guesses the graph is cut where the
+colours alone say which pairs are joined, so that many equal parts (under one hub, or in the complement) are
+matched one by one instead of all together.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from graphwright.graphs.graph import Graph, IntArray
 
@@ -19,20 +22,8 @@ def find_isomorphism(first: Graph, second: Graph) -> IntArray | None:
         return None
     node_names = {name: code for code, name in enumerate(sorted({*first.node_names, *second.node_names}))}
     edge_names = {name: code + 1 for code, name in enumerate(sorted({*first.edge_names, *second.edge_names}))}
-    left, right = (_coded(graph, node_names, edge_names) for graph in (first, second))
-    mapping = np.full(first.size, -1, np.int64)
-    remaining = _components(right[1])
-    # Isomorphism is an equivalence, so the first partner that fits a component is as good as any other.
-    for component in _components(left[1]):
-        for at, candidate in enumerate(remaining):
-            match = _match_connected(_restrict(left, component), _restrict(right, candidate))
-            if match is not None:
-                mapping[component] = candidate[match]
-                remaining.pop(at)
-                break
-        else:
-            return None
-    return mapping
+    labels, matrix = _coded(first, node_names, edge_names)
+    return _match(_refine(labels, matrix), matrix, *_coded(second, node_names, edge_names))
 
 
 def is_isomorphic(first: Graph, second: Graph) -> bool:
@@ -67,34 +58,8 @@ def _coded(graph: Graph, node_names: dict[str, int], edge_names: dict[str, int])
     return labels, matrix
 
 
-def _restrict(coded: _Coded, nodes: IntArray) -> _Coded:
-    labels, matrix = coded
-    return labels[nodes], matrix[np.ix_(nodes, nodes)]
-
-
-def _components(matrix: IntArray) -> list[IntArray]:
-    unseen = set(range(len(matrix)))
-    components = []
-    while unseen:
-        frontier = [min(unseen)]
-        component = set(frontier)
-        while frontier:
-            reached = set(np.flatnonzero(matrix[frontier.pop()]).tolist()) - component
-            component |= reached
-            frontier.extend(reached)
-        unseen -= component
-        components.append(np.array(sorted(component), np.int64))
-    return components
-
-
-def _match_connected(left: _Coded, right: _Coded) -> IntArray | None:
-    if len(left[0]) != len(right[0]):
-        return None
-    return _search(_refine(*left), left[1], right[0], right[1])
-
-
-def _search(left: _Refined, left_matrix: IntArray, right: IntArray, right_matrix: IntArray) -> IntArray | None:
-    """A match of two coloured graphs, the left one refined already since it stays while the right one varies."""
+def _match(left: _Refined, left_matrix: IntArray, right: IntArray, right_matrix: IntArray) -> IntArray | None:
+    """For each left node the right one it is, or None. The left side comes refined: it is met many times."""
     colours, history = left
     right, right_history = _refine(right, right_matrix)
     if history != right_history:
@@ -102,9 +67,13 @@ def _search(left: _Refined, left_matrix: IntArray, right: IntArray, right_matrix
     sizes = np.bincount(colours)
     if not np.array_equal(sizes, np.bincount(right)):
         return None
-    if sizes.max() == 1:
+    if sizes.max(initial=1) == 1:
         match = np.argsort(right)[colours]
         return match if np.array_equal(left_matrix, right_matrix[np.ix_(match, match)]) else None
+    usual = _usual_codes(colours, left_matrix)
+    parts, others = _parts(colours, left_matrix, usual), _parts(right, right_matrix, usual)
+    if len(parts) > 1:
+        return _match_parts((colours, left_matrix), parts, (right, right_matrix), others)
     cell = int(np.argmin(np.where(sizes > 1, sizes, len(colours) + 1)))
     guess = colours.copy()
     guess[np.flatnonzero(colours == cell)[0]] = len(sizes)
@@ -112,10 +81,52 @@ def _search(left: _Refined, left_matrix: IntArray, right: IntArray, right_matrix
     for node in np.flatnonzero(right == cell):
         other = right.copy()
         other[node] = len(sizes)
-        found = _search(refined, left_matrix, other, right_matrix)
+        found = _match(refined, left_matrix, other, right_matrix)
         if found is not None:
             return found
     return None
+
+
+def _match_parts(left: _Coded, parts: list[IntArray], right: _Coded, others: list[IntArray]) -> IntArray | None:
+    """Match part by part: isomorphism is an equivalence, so the first partner that fits is as good as any."""
+    match = np.full(len(left[0]), -1, np.int64)
+    waiting: dict[bytes, list[IntArray]] = {}
+    for other in others:
+        waiting.setdefault(np.sort(right[0][other]).tobytes(), []).append(other)
+    for part in parts:
+        colours, matrix = _restrict(left, part)
+        refined = _refine(colours, matrix)
+        candidates = waiting.get(np.sort(colours).tobytes(), [])
+        for at, other in enumerate(candidates):
+            found = _match(refined, matrix, *_restrict(right, other))
+            if found is not None:
+                match[part] = candidates.pop(at)[found]
+                break
+        else:
+            return None
+    return match
+
+
+def _restrict(coded: _Coded, nodes: IntArray) -> _Coded:
+    return coded[0][nodes], coded[1][np.ix_(nodes, nodes)]
+
+
+def _usual_codes(colours: IntArray, matrix: IntArray) -> IntArray:
+    """(c, c) the edge code that most pairs of nodes of two colours have."""
+    count, codes = int(colours.max()) + 1, int(matrix.max()) + 1
+    pair = (colours[:, None] * count + colours) * codes + matrix
+    different = ~np.eye(len(colours), dtype=bool)
+    seen = np.bincount(pair[different], minlength=count * count * codes)
+    most: IntArray = seen.reshape(count, count, codes).argmax(2)
+    return most
+
+
+def _parts(colours: IntArray, matrix: IntArray, usual: IntArray) -> list[IntArray]:
+    """Node sets between which every pair has its colours' usual code: each can be matched on its own."""
+    unusual = matrix != usual[colours[:, None], colours]
+    np.fill_diagonal(unusual, False)
+    count, part = connected_components(unusual, directed=False)
+    return [np.flatnonzero(part == at) for at in range(count)]
 
 
 def _refine(colours: IntArray, matrix: IntArray) -> _Refined:
@@ -134,7 +145,7 @@ def _refine(colours: IntArray, matrix: IntArray) -> _Refined:
         count = int(colours.max()) + 1
         around = np.where(joined, matrix * count + colours[None, :], -1)
         around.sort(axis=1)
-        signature = np.column_stack([colours, around[:, len(colours) - degree :]])
+        signature = np.ascontiguousarray(np.column_stack([colours, around[:, len(colours) - degree :]]))
         rows = signature.view(np.dtype((np.void, signature.itemsize * (degree + 1)))).ravel()
         seen, refined = np.unique(rows, return_inverse=True)
         history.append(seen.tobytes())

@@ -25,15 +25,27 @@ class Prediction:
     def __post_init__(self) -> None:
         if self.presence.ndim != 2:
             raise ValueError(f"presence must have shape (b, n), got {tuple(self.presence.shape)}")
+        if not self.presence.is_floating_point():
+            raise ValueError(f"presence must hold logits, got {self.presence.dtype}")
+        for name, tensor in (
+            ("edges", self.edges),
+            ("node_labels", self.node_labels),
+            ("diffusion", self.diffusion),
+        ):
+            if tensor is not None and tensor.dtype != self.presence.dtype:
+                raise ValueError(f"{name} is {tensor.dtype}, presence {self.presence.dtype}")
+            if tensor is not None and tensor.device != self.presence.device:
+                raise ValueError(f"{name} is on {tensor.device}, presence on {self.presence.device}")
         b, n = self.presence.shape
         wrong = self.edges.ndim not in (3, 4) or (
             tuple(self.edges.shape[:1]) + tuple(self.edges.shape[-2:]) != (b, n, n)
         )
         if wrong:
             raise ValueError(
-                f"edges must have shape ({b}, {n}, {n}) or ({b}, classes, {n}, {n}), "
-                f"got {tuple(self.edges.shape)}"
+                f"edges must have shape ({b}, {n}, {n}) or ({b}, classes, {n}, {n}), got {tuple(self.edges.shape)}"
             )
+        if self.edges.ndim == 4 and self.edges.shape[1] < 2:
+            raise ValueError("edges must have a class besides none, got one class")
         for name, tensor in (("node_labels", self.node_labels), ("diffusion", self.diffusion)):
             if tensor is not None and (tensor.ndim != 3 or tuple(tensor.shape[:2]) != (b, n)):
                 raise ValueError(f"{name} must have shape ({b}, {n}, labels), got {tuple(tensor.shape)}")

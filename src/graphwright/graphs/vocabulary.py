@@ -22,7 +22,12 @@ class Vocabulary:
     edges: tuple[str, ...] = (NO_EDGE, "edge")
 
     def __post_init__(self) -> None:
-        for field, names in (("nodes", self.nodes), ("edges", self.edges)):
+        for field in ("nodes", "edges"):
+            given = getattr(self, field)
+            if isinstance(given, str):
+                raise ValueError(f"vocabulary.{field} must be a tuple of names, got {given!r}")
+            names = _strings(given, f"vocabulary.{field}")
+            object.__setattr__(self, field, names)
             if not names:
                 raise ValueError(f"vocabulary.{field} must not be empty")
             repeated = sorted({name for name in names if names.count(name) > 1})
@@ -36,8 +41,8 @@ class Vocabulary:
     @classmethod
     def of(cls, node_names: Iterable[str], edge_names: Iterable[str]) -> Vocabulary:
         """The vocabulary of the names seen, sorted; the default name where none was seen."""
-        nodes = tuple(sorted(set(node_names))) or ("node",)
-        edges = tuple(sorted(set(edge_names) - {NO_EDGE})) or ("edge",)
+        nodes = tuple(sorted(set(_strings(node_names, "node labels")))) or ("node",)
+        edges = tuple(sorted(set(_strings(edge_names, "edge labels")) - {NO_EDGE})) or ("edge",)
         return cls(nodes, (NO_EDGE, *edges))
 
     @cached_property
@@ -59,7 +64,15 @@ class Vocabulary:
         return codes
 
 
+def _strings(names: Iterable[str], what: str) -> tuple[str, ...]:
+    names = tuple(names)
+    for at, name in enumerate(names):
+        if not isinstance(name, str):
+            raise ValueError(f"{what}[{at}] must be a string, got {name!r}")
+    return names
+
+
 def _code(codes: dict[str, int], name: str, what: str, position: int) -> int:
-    if name not in codes:
+    if not isinstance(name, str) or name not in codes:
         raise ValueError(f"{what} {position} is {name!r}, which is not in the vocabulary {tuple(codes)}")
     return codes[name]

@@ -1,6 +1,6 @@
 """Node terms of the loss as costs of putting slot i on target position j.
 
-Each node term of eq. 17 is <cost, T>, linear in the plan; written from non-negative entries, so the term is
+Each node term of eq. 16 is <cost, T>, linear in the plan; written from non-negative entries, so the term is
 non-negative for every plan, and the same matrices are the linear part of the problem that solvers minimise.
 """
 

@@ -1,4 +1,4 @@
-"""The loss of a predicted graph under a plan, term by term (eq. 17 of the paper, SPEC section 1)."""
+"""The loss of a predicted graph under a plan, term by term (eq. 16 of the paper, SPEC section 1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from torch import Tensor
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses.costs import diffusion_cost, label_cost, presence_cost
 from graphwright.losses.marginals import PenaltyDirection, marginal_penalty
-from graphwright.transport import Divergence, EdgeTerm, MatchingProblem, Relaxation, SelfLoops, relaxed_objective
+from graphwright.transport import (
+    Divergence,
+    EdgeTerm,
+    MatchingProblem,
+    Relaxation,
+    SelfLoops,
+    relaxed_objective,
+)
 from graphwright.transport.checks import check_finite, check_like, check_plan
 
 
@@ -104,7 +111,7 @@ def graph_loss(
 def matching_problem(
     prediction: Prediction, target: GraphBatch, settings: LossSettings | None = None
 ) -> MatchingProblem:
-    """The problem whose objective at a plan is `graph_loss` without the marginal penalty: what solvers minimise."""
+    """The problem that solvers minimise: its objective is `graph_loss` without the marginal penalty."""
     settings = settings or LossSettings()
     costs = _costs(prediction, target, settings)
     linear = settings.presence * costs.presence
@@ -130,9 +137,7 @@ def _costs(prediction: Prediction, target: GraphBatch, settings: LossSettings) -
     if prediction.edges.ndim == 4:
         one_hot = target.edge_one_hot(dtype)
         edge_labels = EdgeTerm(prediction.edges, one_hot, settings.divergence, settings.edge_labels)
-    adjacency = EdgeTerm(
-        prediction.adjacency, target.adjacency(dtype), settings.divergence, settings.adjacency
-    )
+    adjacency = EdgeTerm(prediction.adjacency, target.adjacency(dtype), settings.divergence, settings.adjacency)
     return _Costs(presence_cost(prediction.presence, mask), labels, diffused, adjacency, edge_labels, mask)
 
 
@@ -148,18 +153,17 @@ def _check(prediction: Prediction, target: GraphBatch) -> None:
     if prediction.node_labels is None and nodes > 1:
         raise ValueError(f"prediction.node_labels is missing, the target's vocabulary has {nodes} labels")
     for name, tensor, axis, classes in (
-        ("edges", prediction.edges, 1, edges if prediction.edges.ndim == 4 else None),
+        ("presence", prediction.presence, 1, prediction.capacity),
+        ("edges", prediction.edges, 1, edges if prediction.edges.ndim == 4 else prediction.capacity),
         ("node_labels", prediction.node_labels, 2, nodes),
         ("diffusion", prediction.diffusion, 2, nodes),
-        ("presence", prediction.presence, 1, None),
     ):
         if tensor is None:
             continue
-        if classes is not None and tensor.shape[axis] != classes:
+        if tensor.shape[axis] != classes:
             raise ValueError(
                 f"prediction.{name} has {tensor.shape[axis]} classes, the target's vocabulary {classes}"
             )
-        check_like(f"prediction.{name}", tensor, "prediction.presence", prediction.presence)
         check_finite(f"prediction.{name}", tensor)
-        if tensor.device != target.mask.device:
-            raise ValueError(f"prediction.{name} is on {tensor.device}, target on {target.mask.device}")
+    if prediction.presence.device != target.mask.device:
+        raise ValueError(f"prediction is on {prediction.presence.device}, target on {target.mask.device}")

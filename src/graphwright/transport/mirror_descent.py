@@ -23,7 +23,7 @@ def mirror_descent(
     inner: int = 20,
     tolerance: float = 1e-5,
 ) -> Plan:
-    """T_{k+1} = Sinkhorn(n grad F(T_k) - tau log T_k; tau, inner), F the whole labelled objective (eq. 8, 9).
+    """T_{k+1} = Sinkhorn(n grad F(T_k) - tau log T_k; tau, inner), F the whole labelled objective (eq. 7, 8).
 
     Step size: the gradient is that of F scaled by n, i.e. with respect to the plan of mass one (the convention
     of Any2Graph and of POT), so that `tau` means the same at every n. Log-plans are carried along, never taken

@@ -21,7 +21,7 @@ from graphwright.transport.relaxations import EdgeTerm, Relaxation, SelfLoops, r
 
 @dataclass(frozen=True, eq=False)
 class MatchingProblem:
-    """minimise over T: <linear, T> + sum_t weight_t J(T; prediction_t, target_t) (eq. 17 of the paper).
+    """minimise over T: <linear, T> + sum_t weight_t J(T; prediction_t, target_t) (eq. 16 of the paper).
 
     linear: (b, n, n) cost of putting slot i on target position j; every node term of the loss is of this form.
     terms: edge comparisons, sharing the mask. mask: (b, n), 1 at real target nodes.
@@ -86,8 +86,7 @@ class MatchingProblem:
     def take(self, samples: Tensor) -> MatchingProblem:
         """The problems of some samples."""
         terms = tuple(
-            replace(term, prediction=term.prediction[samples], target=term.target[samples])
-            for term in self.terms
+            replace(term, prediction=term.prediction[samples], target=term.target[samples]) for term in self.terms
         )
         return replace(self, linear=self.linear[samples], terms=terms, mask=self.mask[samples])
 
@@ -153,7 +152,7 @@ def fold(problem: MatchingProblem) -> QuadraticForm:
     w = problem.mask.detach()
     excluded = problem.self_loops is SelfLoops.EXCLUDED
     pairs = w[:, :, None] * w[:, None, :] / w.sum(1).clamp_min(1).square()[:, None, None]
-    outside = 1 - torch.eye(n, dtype=w.dtype, device=w.device) if excluded else torch.ones_like(w[0, 0])
+    outside = 1 - torch.eye(n, dtype=w.dtype, device=w.device) if excluded else w.new_ones(())
     # The normaliser 1/m^2 sits on the slot side of r w' and on the target side elsewhere.
     scale = 1 / w.sum(1).clamp_min(1).square()[:, None, None]
     pair_cost = torch.zeros_like(problem.linear)
@@ -177,9 +176,15 @@ def fold(problem: MatchingProblem) -> QuadraticForm:
     if not lefts:
         lefts, rights = [torch.zeros(b, 1, n, n).to(w)], [torch.zeros(b, 1, n, n).to(w)]
     left, right = torch.cat(lefts, 1), torch.cat(rights, 1)
-    side_by_side = left.permute(0, 2, 1, 3).reshape(b, n, -1)
+    side_by_side = left.permute(0, 2, 1, 3).flatten(2)
     return QuadraticForm(
-        problem.linear.detach(), w, pair_cost, target_cost, side_by_side, right.contiguous(), problem.self_loops
+        problem.linear.detach(),
+        w,
+        pair_cost,
+        target_cost,
+        side_by_side,
+        right.contiguous(),
+        problem.self_loops,
     )
 
 

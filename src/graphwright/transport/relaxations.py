@@ -108,7 +108,8 @@ def relaxed_objective(
         value = _pushed_forward(view, term)
     else:
         value = _literally_swapped(view, term, relaxation)
-    return value / mask.sum(1).clamp_min(1).square()
+    # Every one of these is non-negative in exact arithmetic.
+    return _not_negative(value) / mask.sum(1).clamp_min(1).square()
 
 
 class _View:

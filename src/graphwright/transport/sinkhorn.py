@@ -36,7 +36,7 @@ def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1
     shift = cost.detach().amin(2, keepdim=True)
     log_kernel = (shift - cost) / epsilon
     check_finite(f"cost / epsilon (epsilon = {epsilon:g})", log_kernel)
-    matrix, rows, columns = _UnrolledSinkhorn.apply(log_kernel, iterations)
+    matrix, rows, columns = _UnrolledSinkhorn.apply(log_kernel, iterations)  # type: ignore[no-untyped-call]
     row_error, column_error = marginal_errors(matrix)
     return Plan(
         matrix=matrix,

@@ -1,0 +1,60 @@
+"""One line of a benchmark: our time beside a named peer's, measured in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Row:
+    """Milliseconds per sample, ours and the peer's, and the objective each reached (None: not a solver)."""
+
+    name: str
+    n: int
+    batch: int
+    threads: int
+    ours_ms: float
+    peer: str
+    peer_ms: float
+    ours_objective: float | None = None
+    peer_objective: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster than the peer."""
+        return self.peer_ms / self.ours_ms
+
+    def to_json(self) -> dict[str, Any]:
+        """The row of DESIGN's contract."""
+        return {**asdict(self), "ratio": self.ratio}
+
+
+def table(title: str, rows: Sequence[Row]) -> Table:
+    """The rows as a table for the terminal."""
+    result = Table(title=title, title_justify="left")
+    for heading in ("what", "peer"):
+        result.add_column(heading, no_wrap=True)
+    for heading in ("n", "batch", "threads", "ours ms", "peer ms", "ratio", "ours obj.", "peer obj."):
+        result.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        result.add_row(
+            row.name,
+            row.peer,
+            str(row.n),
+            str(row.batch),
+            str(row.threads),
+            f"{row.ours_ms:.4f}",
+            f"{row.peer_ms:.4f}",
+            f"{row.ratio:.1f}x",
+            _number(row.ours_objective),
+            _number(row.peer_objective),
+        )
+    return result
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5f}"

@@ -1,0 +1,57 @@
+"""`graphwright`: the entry point, its exit codes and its last word on errors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from graphwright import __version__
+from graphwright.cli import bench
+from graphwright.cli.memory import keep_freed_memory
+
+DONE, SOME_FAILED, USAGE, INTERRUPTED, INTERNAL = 0, 1, 2, 3, 4
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    result = argparse.ArgumentParser(
+        prog="graphwright",
+        description="Learn to predict whole graphs from anything: images, fingerprints, mass spectra, "
+        "your own table.",
+        epilog="Exit codes: 0 done, 1 some inputs failed, 2 usage or configuration, "
+        "3 interrupted and resumable, 4 internal error.",
+    )
+    result.add_argument("--version", action="version", version=f"graphwright {__version__}")
+    commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    bench.add_parser(commands)
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; never end in a bare traceback."""
+    keep_freed_memory()
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+        return code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, ImportError, OSError) as error:
+        print(f"graphwright: {error}", file=sys.stderr)
+        return USAGE
+    except Exception as error:
+        if os.environ.get("GRAPHWRIGHT_DEBUG"):
+            raise
+        print(
+            f"graphwright: internal error: {type(error).__name__}: {error}\n"
+            "Set GRAPHWRIGHT_DEBUG=1 to see where, and please report it.",
+            file=sys.stderr,
+        )
+        return INTERNAL
+
+
+if __name__ == "__main__":
+    sys.exit(main())

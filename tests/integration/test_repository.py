@@ -1,0 +1,84 @@
+"""What a newcomer tries first: README code, README commands, the demo, the docs."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_readme_python_runs():
+    from graphwright.graphs import Graph, GraphBatch, Prediction
+
+    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len(blocks) >= 2
+    names = {
+        "prediction": Prediction(torch.zeros(1, 3), torch.zeros(1, 3, 3)),
+        "target": GraphBatch.collate([Graph.build(3, [(0, 1)])]),
+    }
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert torch.isfinite(names["loss"])
+
+
+def test_readme_commands_exist():
+    targets = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.M)
+    commands = re.findall(r"^make (\w[\w-]*)", README, re.M)
+    assert {"demo", "test"} <= set(commands) <= set(targets)
+
+
+def test_demo_draws_its_picture(tmp_path):
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples/match_two_graphs.py", tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "16 starts" in result.stdout
+    assert (tmp_path / "match.png").stat().st_size > 10_000
+
+
+def test_docs_build_without_warnings(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"],
+        cwd=ROOT,
+        check=True,
+    )
+    assert (tmp_path / "site/method.html").exists()
+
+
+def test_docs_name_only_functions_that_exist():
+    import graphwright as gw
+
+    for package, name in re.findall(r"`(graphs|transport|losses)\.(\w+)", (ROOT / "docs/method.md").read_text()):
+        assert hasattr(getattr(gw, package), name), f"{package}.{name}"
+
+
+def test_core_dependencies_are_the_promised_ones():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[<>=!]", requirement)[0] for requirement in project["dependencies"]}
+    assert names == {"torch", "numpy", "scipy", "pydantic", "rich", "pyarrow", "safetensors"}
+    assert {"chem", "image", "serve", "ray", "dev"} <= set(project["optional-dependencies"])
+
+
+def test_the_core_imports_without_any_extra():
+    """The whole library but its command line's peers, with every optional package made unimportable."""
+    blocked = ["matplotlib", "ot", "rdkit", "PIL", "ray", "fastapi", "transformers", "lightning"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        "import graphwright, graphwright.cli.main\n"
+        "from graphwright.graphs import Graph, GraphBatch\n"
+        "assert GraphBatch.collate([Graph.build(2, [(0, 1)])]).capacity == 2\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("*.py")), ids=lambda p: p.stem)
+def test_no_file_is_longer_than_a_sitting(path):
+    assert len(path.read_text().splitlines()) <= 400

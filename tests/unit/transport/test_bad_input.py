@@ -1,0 +1,112 @@
+"""Wrong arguments are refused by name and sample; nothing returns NaN."""
+
+import pytest
+import torch
+
+from graphwright.transport import (
+    Divergence,
+    EdgeTerm,
+    MatchingProblem,
+    Relaxation,
+    assign,
+    conditional_gradient,
+    mirror_descent,
+    multi_start,
+    sinkhorn,
+)
+
+
+def spoiled(tensor, value):
+    tensor = tensor.clone()
+    tensor[1].view(-1)[0] = value
+    return tensor
+
+
+def problem(**changes):
+    arguments = {
+        "linear": torch.zeros(2, 3, 3),
+        "prediction": torch.zeros(2, 3, 3),
+        "target": torch.zeros(2, 3, 3),
+        "mask": torch.ones(2, 3),
+        "divergence": Divergence.CROSS_ENTROPY,
+        "weight": 1.0,
+    } | changes
+    term = EdgeTerm(*(arguments.pop(name) for name in ("prediction", "target", "divergence", "weight")))
+    return MatchingProblem(terms=(term,), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"linear": spoiled(torch.zeros(2, 3, 3), float("nan"))}, r"linear is not finite \(sample 1\)"),
+        ({"linear": torch.zeros(2, 3, 4)}, "linear must have shape"),
+        ({"linear": torch.zeros(2, 0, 0)}, "at least one node"),
+        ({"linear": torch.zeros(2, 3, 3, dtype=torch.int64)}, "linear must be floating point"),
+        ({"mask": spoiled(torch.ones(2, 3), -1.0)}, r"mask leaves \[0, 1\] \(sample 1\)"),
+        ({"mask": spoiled(torch.ones(2, 3), float("inf"))}, r"mask is not finite \(sample 1\)"),
+        ({"mask": torch.ones(2, 4)}, "mask must have shape"),
+        ({"mask": torch.ones(2, 3, dtype=torch.float64)}, "mask is torch.float64, linear is torch.float32"),
+        ({"mask": torch.ones(2, 3, device="meta")}, "mask is on meta, linear is on cpu"),
+        ({"prediction": spoiled(torch.zeros(2, 3, 3), float("inf"))}, r"prediction is not finite \(sample 1\)"),
+        ({"prediction": torch.zeros(2, 4, 4)}, r"terms\[0\].prediction must have shape"),
+        ({"prediction": torch.zeros(2, 3, 3).double()}, r"terms\[0\].prediction is torch.float64"),
+        ({"target": spoiled(torch.zeros(2, 3, 3), 1.5)}, r"terms\[0\].target leaves \[0, 1\] \(sample 1\)"),
+        ({"target": torch.zeros(2, 2, 3, 3)}, r"terms\[0\].target has shape"),
+        ({"weight": -1.0}, r"terms\[0\].weight must be a non-negative number"),
+        (
+            {"prediction": torch.zeros(2, 2, 3, 3), "target": torch.ones(2, 2, 3, 3)},
+            r"do not sum to 1 \(sample 0\)",
+        ),
+    ],
+)  # fmt: skip
+def test_a_malformed_problem_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        problem(**changes)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (torch.ones(2, 3, 4), "plan must have shape"),
+        (spoiled(torch.ones(2, 3, 3), float("nan")), r"plan is not finite \(sample 1\)"),
+        (spoiled(torch.ones(2, 3, 3), -0.5), r"plan leaves .* \(sample 1\)"),
+        (torch.ones(2, 3, 3).double(), "plan is torch.float64"),
+    ],
+)
+def test_a_malformed_plan_is_refused(plan, message):
+    with pytest.raises(ValueError, match=message):
+        problem().objective(plan)
+
+
+@pytest.mark.parametrize("solver", [mirror_descent, conditional_gradient])
+def test_a_malformed_start_is_refused(solver):
+    with pytest.raises(ValueError, match=r"start is not finite \(sample 1\)"):
+        solver(problem(), spoiled(torch.ones(2, 3, 3), float("nan")))
+    with pytest.raises(ValueError, match="start must have shape"):
+        solver(problem(), torch.ones(1, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sinkhorn(spoiled(torch.zeros(2, 3, 3), torch.nan), 1.0, 5), r"cost is not finite \(sample 1\)"),
+        (lambda: sinkhorn(torch.zeros(2, 3, 4), 1.0, 5), "cost must have shape"),
+        (lambda: sinkhorn(torch.zeros(3, 3), 1.0, 5), "cost must have shape"),
+        (lambda: sinkhorn(torch.zeros(2, 0, 0), 1.0, 5), "at least one row"),
+        (lambda: sinkhorn(torch.zeros(2, 3, 3, dtype=torch.int32), 1.0, 5), "cost must be floating point"),
+        (lambda: sinkhorn(torch.zeros(2, 3, 3), 0.0, 5), "epsilon must be a positive number"),
+        (lambda: sinkhorn(torch.zeros(2, 3, 3), float("nan"), 5), "epsilon must be a positive number"),
+        (lambda: sinkhorn(torch.zeros(2, 3, 3), 1.0, 0), "iterations must be at least 1"),
+        (lambda: sinkhorn(spoiled(torch.zeros(2, 3, 3), 3e38), 1e-8, 5), r"cost / epsilon .* \(sample 1\)"),
+        (lambda: assign(spoiled(torch.zeros(2, 3, 3), float("inf"))), r"cost is not finite \(sample 1\)"),
+        (lambda: assign(torch.zeros(2, 3, 4)), "cost must have shape"),
+        (lambda: mirror_descent(problem(), tau=0), "tau must be a positive number"),
+        (lambda: mirror_descent(problem(), inner=0), "inner must be at least 1"),
+        (lambda: conditional_gradient(problem(), tolerance=-1), "tolerance must be a positive number"),
+        (lambda: multi_start(problem(), mirror_descent, 0, torch.Generator()), "starts must be at least 1"),
+        (lambda: Relaxation(clamp=0), "clamp must lie in"),
+    ],
+)  # fmt: skip
+def test_malformed_arguments_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
