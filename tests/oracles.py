@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwright.transport import Divergence, SelfLoops
+from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation, SelfLoops
 
 
 def scalar_divergence(divergence: Divergence, prediction: Tensor, target: Tensor) -> float:
@@ -50,6 +50,73 @@ def quartic_objective(
             total += float(weight) * pair
         values.append(total / max(float(mask[sample].sum()), 1.0) ** 2)
     return torch.tensor(values, dtype=plan.dtype)
+
+
+def averaged_objective(
+    plan: Tensor,
+    prediction: Tensor,
+    target: Tensor,
+    mask: Tensor,
+    divergence: Divergence,
+    self_loops: SelfLoops,
+    relaxation: Relaxation,
+) -> Tensor:
+    """(b,) J, J_a or J_b of any reading by its definition, pair by pair: average what the plan mixes, compare, weigh.
+
+    Swapped, J_a is J_a(T'; B, A): at (node l, slot i) it compares B_l. averaged by row i with A_.i averaged by column l.
+    """
+    excluded = self_loops is SelfLoops.EXCLUDED
+    swapped = relaxation.order is Order.TARGET_FIRST
+    literal = swapped and relaxation.reading is Reading.LITERAL
+    nodes = range(plan.shape[1])
+    pairs = [(x, y) for x in nodes for y in nodes if not (excluded and x == y)]
+    values = []
+    for T, A, B, w in zip(plan.numpy(), prediction.numpy(), target.numpy(), mask.numpy(), strict=True):
+        if divergence is Divergence.SQUARED:
+            a, b = np.atleast_3d(A.T).T, np.atleast_3d(B.T).T
+        elif A.ndim == 2:
+            a, b = np.stack([1 / (1 + np.exp(A)), 1 / (1 + np.exp(-A))]), np.stack([1 - B, B])
+        else:
+            a, b = np.exp(A) / np.exp(A).sum(0), B
+        groups = []  # each: weights of (slot, slot) pairs and of (node, node) pairs, averaged on their own
+        if relaxation.objective is Objective.J:
+            for (i, k), (j, l) in itertools.product(pairs, pairs):
+                groups.append(([(w[j] * w[l] * T[i, j] * T[k, l], i, k)], [(1, j, l)]))
+        elif relaxation.objective is Objective.J_A:
+            for i, l in itertools.product(nodes, nodes):
+                slots = [(T[k, l], *((k, i) if swapped else (i, k))) for k in nodes if not (excluded and k == i)]
+                ends = [
+                    (w[j] * T[i, j], *((l, j) if swapped else (j, l))) for j in nodes if not (excluded and j == l)
+                ]
+                groups.append(([(w[l] * weight, *pair) for weight, *pair in slots], ends))
+        elif swapped:
+            for j, l in pairs:
+                groups.append(([(w[j] * w[l] * T[i, j] * T[k, l], i, k) for i, k in pairs], [(1, j, l)]))
+        else:
+            for i, k in pairs:
+                groups.append(([(1, i, k)], [(w[j] * w[l] * T[i, j] * T[k, l], j, l) for j, l in pairs]))
+        total = 0.0
+        for slots, ends in groups:
+            masses = [sum(weight for weight, *_ in side) for side in (slots, ends)]
+            if min(masses) <= 0:
+                continue
+            first = sum(weight * a[:, i, k] for weight, i, k in slots) / masses[0]
+            second = sum(weight * b[:, j, l] for weight, j, l in ends) / masses[1]
+            total += masses[0] * masses[1] * _discrepancy(divergence, first, second, literal, relaxation.clamp)
+        values.append(total / max(w.sum(), 1.0) ** 2)
+    return torch.tensor(values, dtype=plan.dtype)
+
+
+def _discrepancy(
+    divergence: Divergence, predicted: np.ndarray, wanted: np.ndarray, literal: bool, clamp: float
+) -> float:
+    """d of two averaged values or class distributions; read literally, the wanted one stands inside the logarithm."""
+    if divergence is Divergence.SQUARED:
+        return float(((predicted - wanted) ** 2).sum())
+    inside, label = (np.maximum(wanted, clamp), predicted) if literal else (predicted, wanted)
+    positive = label[label > 0]
+    entropy = -(positive * np.log(positive)).sum() if divergence is Divergence.KL else 0.0
+    return float(-(label * np.log(inside)).sum() - entropy)
 
 
 def permutations(n: int) -> Iterator[Tensor]:

@@ -14,7 +14,7 @@ SOURCE = Path(graphwright.__file__).parent
 LAYERS = (
     {"graphs", "transport"},
     {"losses", "decoding"},
-    {"metrics"},
+    {"metrics", "settings"},
     {"models"},
     {"matching"},
     {"tasks"},

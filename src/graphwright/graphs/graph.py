@@ -179,6 +179,8 @@ def _integers(values: Any, name: str, shape: tuple[int, ...]) -> IntArray:
         want not in (-1, have) for want, have in zip(shape, array.shape, strict=True)
     ):
         raise ValueError(f"{name} must have shape {shape} (-1: any), got {array.shape}")
+    if array.dtype == np.int64:
+        return array.copy()
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must hold integers, got {array.dtype}")
     if array.dtype.kind == "f":
@@ -199,7 +201,7 @@ def _only(names: tuple[str, ...], count: int, argument: str) -> list[str]:
 
 
 def _check_range(array: IntArray, name: str, low: int, high: int) -> None:
-    wrong = np.argwhere((array < low) | (array >= high))
-    if len(wrong):
-        at = tuple(wrong[0].tolist())
-        raise ValueError(f"{name}{list(at)} is {array[at]}, expected {low}..{high - 1}")
+    if not array.size or (array.min() >= low and array.max() < high):
+        return
+    at = tuple(np.argwhere((array < low) | (array >= high))[0].tolist())
+    raise ValueError(f"{name}{list(at)} is {array[at]}, expected {low}..{high - 1}")

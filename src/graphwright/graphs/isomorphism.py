@@ -72,9 +72,11 @@ def _match(left: _Refined, left_matrix: IntArray, right: IntArray, right_matrix:
         return match if np.array_equal(left_matrix, right_matrix[np.ix_(match, match)]) else None
     usual = _usual_codes(colours, left_matrix)
     parts, others = _parts(colours, left_matrix, usual), _parts(right, right_matrix, usual)
+    if len(parts) != len(others):
+        return None
     if len(parts) > 1:
         return _match_parts((colours, left_matrix), parts, (right, right_matrix), others)
-    cell = int(np.argmin(np.where(sizes > 1, sizes, len(colours) + 1)))
+    cell = int(np.argmin(sizes))  # never a single node: that would be a part
     guess = colours.copy()
     guess[np.flatnonzero(colours == cell)[0]] = len(sizes)
     refined = _refine(guess, left_matrix)

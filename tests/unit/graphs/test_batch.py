@@ -1,7 +1,7 @@
 """Many graphs as padded, masked tensors."""
 
 import re
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
@@ -167,6 +167,12 @@ def test_a_batch_moves_to_another_device_whole():
 def test_moving_to_its_own_device_changes_nothing():
     batch = GraphBatch.collate(EVERY)
     assert same(batch.to(torch.device("cpu")), batch)
+
+
+def test_the_tensors_of_a_batch_cannot_be_replaced():
+    batch = GraphBatch.collate(EVERY)
+    with pytest.raises(FrozenInstanceError):
+        batch.mask = batch.mask.clone()
 
 
 def test_graphs_of_different_vocabularies_are_refused_by_sample():

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -105,6 +106,11 @@ def test_what_is_not_a_permutation_is_refused(formamide, order):
         formamide.permute(order)
 
 
+def test_the_error_says_what_a_permutation_is(formamide):
+    with pytest.raises(ValueError, match=r"^order is not a permutation of 0\.\.3$"):
+        formamide.permute([0, 1, 2, 2])
+
+
 def test_a_subgraph_keeps_the_order_asked_for(formamide):
     part = formamide.subgraph([1, 3, 0])
     assert part.node_names == ["C", "C", "O"]
@@ -158,6 +164,11 @@ def test_the_arrays_are_read_only_also_in_copies(formamide, copied):
     for array in (graph.node_labels, graph.edges, graph.edge_labels):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
+
+
+def test_the_fields_of_a_graph_cannot_be_replaced(formamide):
+    with pytest.raises(FrozenInstanceError):
+        formamide.edges = np.zeros((0, 2), np.int64)
 
 
 def test_a_graph_does_not_share_memory_with_what_it_was_built_from():
@@ -233,6 +244,7 @@ def test_labels_may_only_be_left_out_where_the_vocabulary_offers_no_choice():
         ([0, 0], [[0, float("nan")], [float("nan"), 0]], "edge_matrix[0, 1] is nan"),
         ([0, 0], [[False, True], [True, False]], "edge_matrix must hold integers, got bool"),
         ([0, 0], [], "edge_matrix must have shape (2, 2)"),
+        ([0], [], "edge_matrix must have shape (1, 1)"),
         ([0, 0], np.zeros((3, 3)), "edge_matrix must have shape (2, 2)"),
         ([0, 3], np.zeros((2, 2)), "node_labels[1] is 3, expected 0..2"),
         ([[0, 0]], np.zeros((2, 2)), "node_labels must have shape (-1,)"),

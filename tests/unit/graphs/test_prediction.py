@@ -1,6 +1,7 @@
 """A batch of predicted graphs."""
 
 import re
+from dataclasses import FrozenInstanceError
 
 import pytest
 import torch
@@ -34,6 +35,12 @@ def test_the_adjacency_is_finite_at_large_logits():
     edges = torch.tensor([1e4, -1e4, 1e4]).reshape(1, 3, 1, 1)
     assert Prediction(torch.zeros(1, 1), edges).adjacency.item() == 0
     assert Prediction(torch.zeros(1, 1), -edges).adjacency.item() == 2e4
+
+
+def test_the_logits_of_a_prediction_cannot_be_replaced():
+    prediction = Prediction(logits(B, N), logits(B, N, N))
+    with pytest.raises(FrozenInstanceError):
+        prediction.edges = logits(B, N, N)
 
 
 @pytest.mark.parametrize(("b", "n"), [(0, 3), (1, 0), (1, 1)])

@@ -49,7 +49,7 @@ def test_a_vocabulary_survives_pickling_after_use():
         (("C",), (), "vocabulary.edges must not be empty"),
         (("C", "N", "C"), (NO_EDGE, "edge"), "vocabulary.nodes names 'C' twice"),
         (("C",), (NO_EDGE, "a", "a"), "vocabulary.edges names 'a' twice"),
-        (("C",), ("edge", NO_EDGE), "vocabulary.edges must start with 'none'"),
+        (("C",), ("edge", NO_EDGE), "vocabulary.edges must start with 'none', got 'edge'"),
         (("C",), (NO_EDGE,), "vocabulary.edges must name a class besides 'none'"),
         ("node", (NO_EDGE, "edge"), "vocabulary.nodes must be a tuple of names, got 'node'"),
         (("C", 7), (NO_EDGE, "edge"), "vocabulary.nodes[1] must be a string, got 7"),

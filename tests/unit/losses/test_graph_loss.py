@@ -8,7 +8,7 @@ from oracles import bistochastic, permutations
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, one_hot
 
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
-from graphwright.losses import GraphLoss, LossSettings, graph_loss, matching_problem
+from graphwright.losses import GraphLoss, LossSettings, PenaltyDirection, graph_loss, matching_problem
 from graphwright.transport import Divergence, Objective, Relaxation, conditional_gradient, mirror_descent
 
 VOCABULARY = Vocabulary(("C", "N", "O"), ("none", "single", "double"))
@@ -241,6 +241,18 @@ def test_unlabelled_graphs_have_no_label_terms():
     torch.testing.assert_close(loss.adjacency, torch.log(torch.tensor([2.0])) * 6 / 9)
 
 
+def test_a_categorical_head_for_unlabelled_edges_is_counted_once():
+    """SPEC 1: without edge labels the edge-label term is absent; classes (none, edge) say the same as a logit."""
+    target, classes = GraphBatch.collate([Graph.build(3, [(0, 1)])]), torch.randn(1, 2, 3, 3)
+    plan, presence = torch.full((1, 3, 3), 1 / 3), torch.zeros(1, 3)
+    categorical, binary = Prediction(presence, classes), Prediction(presence, classes[:, 1] - classes[:, 0])
+    loss, other = (graph_loss(prediction, target, plan) for prediction in (categorical, binary))
+    assert loss.edge_labels.item() == 0
+    torch.testing.assert_close(loss.total, other.total)
+    objectives = [matching_problem(prediction, target).objective(plan) for prediction in (categorical, binary)]
+    torch.testing.assert_close(*objectives)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -261,6 +273,14 @@ def test_wrong_capacities_and_plans_are_refused():
         graph_loss(predict(), targets(6), plans())
     with pytest.raises(ValueError, match="plan must have shape"):
         graph_loss(predict(), targets(), plans(capacity=6))
+    with pytest.raises(ValueError, match="plan must be a tensor, got Plan"):
+        graph_loss(predict(), targets(), mirror_descent(matching_problem(predict(), targets())))
+    with pytest.raises(ValueError, match="plan is torch.float32, prediction.presence is torch.float64"):
+        graph_loss(predict(), targets(), plans(dtype=torch.float32))
+    with pytest.raises(ValueError, match="plan is on meta, prediction.presence is on cpu"):
+        graph_loss(predict(), targets(), plans().to("meta"))
+    with pytest.raises(ValueError, match="prediction is on cpu, target on meta"):
+        graph_loss(predict(), targets().to("meta"), plans())
     bad = plans()
     bad[2, 0, 0] = -1
     with pytest.raises(ValueError, match=r"plan leaves .* \(sample 2\)"):
@@ -269,3 +289,11 @@ def test_wrong_capacities_and_plans_are_refused():
         LossSettings(edge_labels=-0.1)
     with pytest.raises(ValueError, match="predicted edges are logits"):
         LossSettings(divergence=Divergence.SQUARED)
+
+
+def test_settings_may_be_given_by_name():
+    settings = LossSettings(divergence="kl", penalty="reverse")
+    assert settings.divergence is Divergence.KL
+    assert settings.penalty is PenaltyDirection.REVERSE
+    with pytest.raises(ValueError, match="'l1' is not a valid Divergence"):
+        LossSettings(divergence="l1")

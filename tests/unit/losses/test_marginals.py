@@ -46,3 +46,15 @@ def test_value_and_gradient_are_finite_and_push_small_marginals_up(direction, ma
 def test_gradient_passes_gradcheck(direction):
     plan = torch.rand(2, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) + 0.05
     assert torch.autograd.gradcheck(lambda p: marginal_penalty(p, direction), plan.requires_grad_())
+
+
+def test_a_malformed_plan_or_direction_is_refused():
+    with pytest.raises(ValueError, match=r"plan is not finite \(sample 0\)"):
+        marginal_penalty(torch.full((1, 2, 2), torch.nan))
+    with pytest.raises(ValueError, match="plan must have shape"):
+        marginal_penalty(torch.ones(2, 2))
+    with pytest.raises(ValueError, match="'back' is not a valid PenaltyDirection"):
+        marginal_penalty(torch.ones(1, 2, 2), "back")
+    torch.testing.assert_close(
+        marginal_penalty(2 * torch.ones(1, 2, 2), "forward"), marginal_penalty(2 * torch.ones(1, 2, 2))
+    )

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from oracles import bistochastic, permutations, quartic_objective
+from oracles import averaged_objective, bistochastic, permutations, quartic_objective
 from torch.nn.functional import logsigmoid, one_hot
 
 from graphwright.transport import (
@@ -22,6 +22,7 @@ from graphwright.transport import (
 MASKS = {
     "unmasked": torch.ones(3, 4, dtype=torch.float64),
     "masked": torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0]], dtype=torch.float64),
+    "soft, empty": torch.tensor([[0.5, 1, 0.2, 0], [0.3, 0, 0.1, 0], [0, 0, 0, 0]], dtype=torch.float64),
 }
 SQUARED, CROSS_ENTROPY, KL = Divergence.SQUARED, Divergence.CROSS_ENTROPY, Divergence.KL
 ALL_RELAXATIONS = [Relaxation(*choice) for choice in itertools.product(Objective, Order, Reading)]
@@ -69,6 +70,25 @@ def test_J_and_its_gradient_equal_the_quartic_definition_for_any_plan(divergence
         for h in (0.5, -0.5)
     )
     torch.testing.assert_close((gradient * direction).sum((1, 2)), ahead - behind)
+
+
+@pytest.mark.parametrize("relaxation", ALL_RELAXATIONS, ids=lambda r: f"{r.objective}-{r.order}-{r.reading}")
+@pytest.mark.parametrize("loops", SelfLoops)
+@pytest.mark.parametrize(
+    ("divergence", "classes"),
+    [(SQUARED, 0), (SQUARED, 2), (KL, 0), (KL, 3), (CROSS_ENTROPY, 0), (CROSS_ENTROPY, 3)],
+)
+def test_every_relaxation_equals_its_definition_for_any_plan(divergence, classes, loops, relaxation):
+    for mask, hard in itertools.product(MASKS.values(), (False, True)):
+        term, plan, w = (
+            make_term(divergence, classes, symmetric=False, n=3, hard=hard),
+            any_plan()[:, :3, :3],
+            mask[:, :3],
+        )
+        if hard:
+            plan = plan * (plan > 0.5)
+        expected = averaged_objective(plan, term.prediction, term.target, w, divergence, loops, relaxation)
+        torch.testing.assert_close(value(plan, term, w, loops, relaxation), expected)
 
 
 @pytest.mark.parametrize("relaxation", ALL_RELAXATIONS, ids=lambda r: f"{r.objective}-{r.order}-{r.reading}")
@@ -235,6 +255,12 @@ def test_huge_logits_neither_cancel_nor_go_negative_in_float32():
         Relaxation(),
     )  # fmt: skip
     torch.testing.assert_close(result.double(), exact, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("divergence", Divergence)
+def test_logits_beyond_the_range_of_float32_cost_infinity_and_never_nan(divergence):
+    term = EdgeTerm(torch.full((1, 3, 3), 3e38), torch.zeros(1, 3, 3), divergence)
+    assert value(torch.full((1, 3, 3), 1 / 3), term, torch.ones(1, 3)).item() == float("inf")
 
 
 def test_saturated_one_sided_objective_stays_finite():

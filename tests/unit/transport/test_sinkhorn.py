@@ -84,6 +84,36 @@ def test_any_scale_gives_a_finite_plan_with_the_stated_marginals(n, epsilon, sca
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("iterations", [20, 200])
+@pytest.mark.parametrize("nearly_ambiguous", [False, True])
+@pytest.mark.parametrize(("scale", "epsilon"), [(1.0, 1e-8), (1e6, 1e-2), (1e6, 1e-8)])
+def test_the_gradient_does_not_grow_with_the_steps(scale, epsilon, nearly_ambiguous, iterations, dtype):
+    """The derivative of each step is a contraction in L1, and stays one however coarse the potentials' rounding."""
+    cost = costs(64)
+    if nearly_ambiguous:
+        cost = cost[:, :, :1] + cost[:, :1, :] + 1e-7 * cost
+    cost = (scale * cost).to(dtype).requires_grad_()
+    weight = costs(64, 1, dtype=dtype)
+    (sinkhorn(cost, epsilon, iterations).matrix * weight).sum().backward()
+    bound = 4 * weight.abs().sum((1, 2))
+    assert ((epsilon * cost.grad.double()).abs().sum((1, 2)) <= iterations * bound).all()
+    assert (epsilon * cost.grad.double()).abs().max() < 100
+
+
+def test_second_derivatives_are_refused_rather_than_wrong():
+    cost = costs(3).requires_grad_()
+    (gradient,) = torch.autograd.grad(sinkhorn(cost, 0.5, 2).matrix.square().sum(), cost, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_the_objective_is_the_transport_cost():
+    cost = costs(5)
+    plan = sinkhorn(cost, 0.5, 10)
+    torch.testing.assert_close(plan.objective, (plan.matrix * cost).sum((1, 2)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_converged_plans_have_unit_marginals_and_say_so(dtype):
     plan = sinkhorn(costs(32, dtype=dtype), 0.5, 200, tolerance=1e-4)
     assert plan.converged.all()

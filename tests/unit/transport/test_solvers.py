@@ -155,6 +155,30 @@ def test_conditional_gradient_reaches_what_POT_reaches(fused):
     assert better_or_equal >= 8 if fused else better_or_equal >= 4
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 10])
+@pytest.mark.filterwarnings("ignore")  # POT warns that so few steps have not converged
+def test_conditional_gradient_is_POTs_step_by_step(steps):
+    """Labels leave no ties between assignments: at equal steps the plans are the same to rounding."""
+    problem = make_problem(batch=6, n=7, noise=0.3)
+    noise = torch.randn(6, 7, 7, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    term, start = problem.terms[0], sinkhorn(noise, 1.0, 300).matrix
+    ours = conditional_gradient(problem, start, iterations=steps, tolerance=1e-15)
+    for sample in range(6):
+        theirs = ot.gromov.fused_gromov_wasserstein(
+            7 * problem.linear[sample] / 0.7, term.prediction[sample], term.target[sample], alpha=0.5,
+            G0=start[sample] / 7, max_iter=steps, tol_rel=1e-300, tol_abs=1e-300,
+        )  # fmt: skip
+        torch.testing.assert_close(ours.matrix[sample], 7 * theirs, rtol=0, atol=1e-9)
+
+
+def test_mirror_potentials_are_the_duals_of_its_last_step():
+    problem = make_problem()
+    before, after = (mirror_descent(problem, tau=0.3, outer=steps, inner=6, tolerance=1e-300) for steps in (2, 3))
+    cost = 6 * problem.gradient(before.matrix) - 0.3 * before.matrix.log()
+    exponent = (after.row_potential[:, :, None] + after.column_potential[:, None, :] - cost) / 0.3
+    torch.testing.assert_close(exponent.exp(), after.matrix)
+
+
 def test_gromov_loss_is_POTs_at_any_plan():
     problem = make_problem(fused=False)
     term, plan = problem.terms[0], bistochastic(torch.Generator().manual_seed(0), 4, 6)

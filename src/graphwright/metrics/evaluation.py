@@ -1,0 +1,124 @@
+"""All metrics of many predicted graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+
+from graphwright.decoding import Slots
+from graphwright.graphs import Graph, GraphBatch
+from graphwright.graphs.graph import IntArray
+from graphwright.metrics.agreement import Agreement
+from graphwright.metrics.aligned import AlignedSlots, aligned_errors, decoded_alignments
+from graphwright.metrics.edit import EditDistance, check_pairs, edit_distances
+from graphwright.metrics.isomorphism import is_isomorphic_skeleton
+from graphwright.metrics.report import Report
+
+CHUNKS_PER_PROCESS = 8
+"""Hard pairs take far longer than easy ones, so the work is dealt out in several rounds."""
+
+
+def evaluate_graphs(
+    predicted: Sequence[Graph],
+    targets: Sequence[Graph],
+    aligned: AlignedSlots | None = None,
+    groups: Sequence[Hashable] | None = None,
+    processes: int = 1,
+) -> Report:
+    """Compare predicted[i] with targets[i], for every i.
+
+    aligned: the slots that the graphs were decoded from and their alignment to the target, for the paper's
+        `aligned_edit` and `aligned_exact`; the alignment is also tried as a start for the edit distance.
+    groups: a name for each sample (its molecule, its formula), for the intervals.
+    processes: more than 1 spreads the work. Each takes seconds to start, as long as a thousand easy pairs take,
+        and imports the caller's script, which must keep its own work under `if __name__ == "__main__"`.
+    """
+    check_pairs(predicted, targets, "predicted", "targets")
+    if not predicted:
+        raise ValueError("predicted is empty")
+    if processes < 1:
+        raise ValueError(f"processes must be positive, got {processes}")
+    for name, sequence in (("aligned", aligned), ("groups", groups)):
+        if sequence is not None and len(sequence) != len(targets):
+            raise ValueError(f"{name} has {len(sequence)} samples, targets has {len(targets)}")
+    errors = None if aligned is None else aligned_errors(aligned, _target_batch(targets, aligned.slots))
+    scores = _scores(predicted, targets, _starts(predicted, targets, aligned), processes)
+    edits, agreements = [score.edit for score in scores], [score.agreement for score in scores]
+    return Report(
+        isomorphic=np.array([edit.distance == 0 for edit in edits]),
+        isomorphic_skeleton=np.array([score.skeleton for score in scores]),
+        edit=np.array([edit.distance for edit in edits]),
+        edit_lower_bound=np.array([edit.lower_bound for edit in edits]),
+        size_correct=np.array([a.size == b.size for a, b in zip(predicted, targets, strict=True)]),
+        node_accuracy=np.array([each.node_accuracy for each in agreements]),
+        edge_precision=np.array([each.edge_precision for each in agreements]),
+        edge_recall=np.array([each.edge_recall for each in agreements]),
+        aligned_edit=None if errors is None else errors.edit.cpu().numpy(),
+        aligned_exact=None if errors is None else errors.exact.cpu().numpy(),
+        groups=groups,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    edit: EditDistance
+    skeleton: bool
+    agreement: Agreement
+
+
+def _scores(
+    predicted: Sequence[Graph], targets: Sequence[Graph], starts: Sequence[IntArray | None], processes: int
+) -> list[_Score]:
+    if processes == 1:
+        return _score(predicted, targets, starts)
+    # Like sizes together, which is faster, and the largest first, lest the slowest chunk be the last to start.
+    order = sorted(range(len(targets)), key=lambda at: -max(predicted[at].size, targets[at].size))
+    size = -(-len(order) // (processes * CHUNKS_PER_PROCESS))
+    chunks = [order[begin : begin + size] for begin in range(0, len(order), size)]
+    dealt = ([[values[at] for at in chunk] for chunk in chunks] for values in (predicted, targets, starts))
+    # Spawned, not forked: the threads of torch do not survive a fork.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        scores = [score for part in pool.map(_score, *dealt) for score in part]
+    return [score for _, score in sorted(zip(order, scores, strict=True), key=lambda pair: pair[0])]
+
+
+def _score(
+    predicted: Sequence[Graph], targets: Sequence[Graph], starts: Sequence[IntArray | None]
+) -> list[_Score]:
+    """What is computed pair by pair."""
+    return [
+        _Score(edit, _same_skeleton(one, other, edit), Agreement.of(one, other, edit.alignment))
+        for one, other, edit in zip(predicted, targets, edit_distances(predicted, targets, starts), strict=True)
+    ]
+
+
+def _same_skeleton(predicted: Graph, target: Graph, edit: EditDistance) -> bool:
+    if edit.distance == 0 or len(target.vocabulary.edges) == 2:
+        return edit.distance == 0
+    return is_isomorphic_skeleton(predicted, target)
+
+
+def _starts(
+    predicted: Sequence[Graph], targets: Sequence[Graph], aligned: AlignedSlots | None
+) -> list[IntArray | None]:
+    """The alignments given, where the predicted graph has the nodes of its slots (a decoder may drop some)."""
+    if aligned is None:
+        return [None] * len(targets)
+    present = aligned.slots.presence.sum(1).tolist()
+    alignments = decoded_alignments(aligned, [target.size for target in targets])
+    return [
+        alignment if graph.size == count else None
+        for graph, count, alignment in zip(predicted, present, alignments, strict=True)
+    ]
+
+
+def _target_batch(targets: Sequence[Graph], slots: Slots) -> GraphBatch:
+    """The targets, padded to as many nodes as there are slots."""
+    for at, target in enumerate(targets):
+        if target.size > slots.capacity:
+            raise ValueError(f"targets[{at}] has {target.size} nodes, aligned has {slots.capacity} slots")
+    return GraphBatch.collate(targets, slots.capacity).to(slots.presence.device)

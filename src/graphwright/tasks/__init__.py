@@ -1,0 +1,1 @@
+"""Tasks: what is predicted, from what, and where the samples come from."""

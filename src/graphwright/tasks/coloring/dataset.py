@@ -1,0 +1,51 @@
+"""Coloring as a torch dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from graphwright.graphs import GraphBatch
+from graphwright.tasks.coloring.config import ColoringConfig, Split, check_split
+from graphwright.tasks.coloring.sample import ColoringSample, augment, generate
+from graphwright.tasks.coloring.stream import stream
+
+
+@dataclass(frozen=True)
+class ColoringDataset(Dataset[ColoringSample]):
+    """One split, generated as it is read; nothing is stored, so it is as good in any worker, in any order.
+
+    `dataset[index]` is the sample. `dataset[index, epoch]` is the sample as seen in an epoch of training:
+    flipped and turned at random in the training split, the same elsewhere. It too is a pure function of its
+    name, so that a run whose sampler yields such pairs resumes exactly.
+    """
+
+    config: ColoringConfig
+    split: Split = "train"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_split(self.split)
+        stream(self.seed, self.split, 0)  # refuses a bad seed here rather than in a worker
+
+    def __len__(self) -> int:
+        return self.config.length(self.split)
+
+    def __getitem__(self, index: int | tuple[int, int]) -> ColoringSample:
+        at, epoch = index if isinstance(index, tuple) else (index, None)
+        if not 0 <= at < len(self):
+            raise IndexError(f"sample {at} of a {self.split} split of {len(self)}")
+        sample = generate(self.config, self.seed, self.split, at)
+        if epoch is None or self.split != "train":
+            return sample
+        return augment(sample, stream(self.seed, self.split, at, epoch))
+
+    def collate(self, samples: Sequence[ColoringSample]) -> tuple[Tensor, GraphBatch]:
+        """(b, 3, side, side) pictures, and their graphs padded to the capacity."""
+        images = torch.from_numpy(np.stack([sample.image for sample in samples]))
+        return images, GraphBatch.collate([sample.graph for sample in samples], self.config.capacity)
