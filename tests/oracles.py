@@ -61,9 +61,9 @@ def averaged_objective(
     self_loops: SelfLoops,
     relaxation: Relaxation,
 ) -> Tensor:
-    """(b,) J, J_a or J_b of any reading by its definition, pair by pair: average what the plan mixes, compare, weigh.
+    """(b,) J, J_a or J_b, any order and reading, by definition: average what the plan mixes, compare, weigh.
 
-    Swapped, J_a is J_a(T'; B, A): at (node l, slot i) it compares B_l. averaged by row i with A_.i averaged by column l.
+    Swapped, J_a(T'; B, A) compares, at node q and slot i, B_qj averaged over row i with A_ki over column q.
     """
     excluded = self_loops is SelfLoops.EXCLUDED
     swapped = relaxation.order is Order.TARGET_FIRST
@@ -80,28 +80,28 @@ def averaged_objective(
             a, b = np.exp(A) / np.exp(A).sum(0), B
         groups = []  # each: weights of (slot, slot) pairs and of (node, node) pairs, averaged on their own
         if relaxation.objective is Objective.J:
-            for (i, k), (j, l) in itertools.product(pairs, pairs):
-                groups.append(([(w[j] * w[l] * T[i, j] * T[k, l], i, k)], [(1, j, l)]))
+            for (i, k), (j, q) in itertools.product(pairs, pairs):
+                groups.append(([(w[j] * w[q] * T[i, j] * T[k, q], i, k)], [(1, j, q)]))
         elif relaxation.objective is Objective.J_A:
-            for i, l in itertools.product(nodes, nodes):
-                slots = [(T[k, l], *((k, i) if swapped else (i, k))) for k in nodes if not (excluded and k == i)]
+            for i, q in itertools.product(nodes, nodes):
+                slots = [(T[k, q], *((k, i) if swapped else (i, k))) for k in nodes if not (excluded and k == i)]
                 ends = [
-                    (w[j] * T[i, j], *((l, j) if swapped else (j, l))) for j in nodes if not (excluded and j == l)
+                    (w[j] * T[i, j], *((q, j) if swapped else (j, q))) for j in nodes if not (excluded and j == q)
                 ]
-                groups.append(([(w[l] * weight, *pair) for weight, *pair in slots], ends))
+                groups.append(([(w[q] * weight, *pair) for weight, *pair in slots], ends))
         elif swapped:
-            for j, l in pairs:
-                groups.append(([(w[j] * w[l] * T[i, j] * T[k, l], i, k) for i, k in pairs], [(1, j, l)]))
+            for j, q in pairs:
+                groups.append(([(w[j] * w[q] * T[i, j] * T[k, q], i, k) for i, k in pairs], [(1, j, q)]))
         else:
             for i, k in pairs:
-                groups.append(([(1, i, k)], [(w[j] * w[l] * T[i, j] * T[k, l], j, l) for j, l in pairs]))
+                groups.append(([(1, i, k)], [(w[j] * w[q] * T[i, j] * T[k, q], j, q) for j, q in pairs]))
         total = 0.0
         for slots, ends in groups:
             masses = [sum(weight for weight, *_ in side) for side in (slots, ends)]
             if min(masses) <= 0:
                 continue
             first = sum(weight * a[:, i, k] for weight, i, k in slots) / masses[0]
-            second = sum(weight * b[:, j, l] for weight, j, l in ends) / masses[1]
+            second = sum(weight * b[:, j, q] for weight, j, q in ends) / masses[1]
             total += masses[0] * masses[1] * _discrepancy(divergence, first, second, literal, relaxation.clamp)
         values.append(total / max(w.sum(), 1.0) ** 2)
     return torch.tensor(values, dtype=plan.dtype)
@@ -110,7 +110,7 @@ def averaged_objective(
 def _discrepancy(
     divergence: Divergence, predicted: np.ndarray, wanted: np.ndarray, literal: bool, clamp: float
 ) -> float:
-    """d of two averaged values or class distributions; read literally, the wanted one stands inside the logarithm."""
+    """d of two averages; read literally, the wanted one stands inside the logarithm."""
     if divergence is Divergence.SQUARED:
         return float(((predicted - wanted) ** 2).sum())
     inside, label = (np.maximum(wanted, clamp), predicted) if literal else (predicted, wanted)

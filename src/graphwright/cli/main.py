@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from graphwright import __version__
-from graphwright.cli import bench
+from graphwright.cli import bench, data, evaluate, predict, report
 from graphwright.cli.memory import keep_freed_memory
 
 DONE, SOME_FAILED, USAGE, INTERRUPTED, INTERNAL = 0, 1, 2, 3, 4
@@ -25,7 +25,8 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--version", action="version", version=f"graphwright {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    bench.add_parser(commands)
+    for command in (evaluate, predict, data, report, bench):
+        command.add_parser(commands)
     return result
 
 

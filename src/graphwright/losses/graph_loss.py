@@ -15,9 +15,9 @@ from graphwright.transport import (
     MatchingProblem,
     Relaxation,
     SelfLoops,
-    relaxed_objective,
 )
-from graphwright.transport.checks import check_finite, check_like, check_plan
+from graphwright.transport.checks import check_finite, check_plan
+from graphwright.transport.relaxations import unchecked_objective
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class LossSettings:
     penalty: PenaltyDirection = PenaltyDirection.FORWARD
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "divergence", Divergence(self.divergence))
+        object.__setattr__(self, "penalty", PenaltyDirection(self.penalty))
         for name in ("presence", "node_labels", "edge_labels", "adjacency", "marginals", "diffusion"):
             weight = getattr(self, name)
             if not 0 <= weight < float("inf"):
@@ -81,8 +83,7 @@ def graph_loss(
     """
     settings = settings or LossSettings()
     costs = _costs(prediction, target, settings)
-    check_plan("plan", plan, tuple(costs.presence.shape))
-    check_like("plan", plan, "prediction.presence", prediction.presence)
+    check_plan("plan", plan, tuple(costs.presence.shape), "prediction.presence", prediction.presence)
 
     def linear(cost: Tensor | None) -> Tensor:
         return plan.new_zeros(len(prediction)) if cost is None else (cost * plan).sum((1, 2))
@@ -90,7 +91,7 @@ def graph_loss(
     def edges(term: EdgeTerm | None) -> Tensor:
         if term is None:
             return plan.new_zeros(len(prediction))
-        return relaxed_objective(plan, term, costs.mask, SelfLoops.EXCLUDED, settings.relaxation)
+        return unchecked_objective(plan, term, costs.mask, SelfLoops.EXCLUDED, settings.relaxation)
 
     presence, node_labels, diffusion = (
         linear(cost) for cost in (costs.presence, costs.node_labels, costs.diffusion)
@@ -134,7 +135,7 @@ def _costs(prediction: Prediction, target: GraphBatch, settings: LossSettings) -
     if prediction.node_labels is not None:
         labels = label_cost(prediction.node_labels, target.node_labels, mask)
     edge_labels = None
-    if prediction.edges.ndim == 4:
+    if prediction.edges.ndim == 4 and len(target.vocabulary.edges) > 2:
         one_hot = target.edge_one_hot(dtype)
         edge_labels = EdgeTerm(prediction.edges, one_hot, settings.divergence, settings.edge_labels)
     adjacency = EdgeTerm(prediction.adjacency, target.adjacency(dtype), settings.divergence, settings.adjacency)
@@ -147,6 +148,8 @@ def _check(prediction: Prediction, target: GraphBatch) -> None:
             f"prediction has {len(prediction)} graphs of {prediction.capacity} slots, "
             f"target {len(target)} of {target.capacity}"
         )
+    if prediction.presence.device != target.mask.device:
+        raise ValueError(f"prediction is on {prediction.presence.device}, target on {target.mask.device}")
     nodes, edges = len(target.vocabulary.nodes), len(target.vocabulary.edges)
     if prediction.edges.ndim == 3 and edges > 2:
         raise ValueError(f"prediction.edges has no classes, the target's vocabulary has {edges}")
@@ -165,5 +168,3 @@ def _check(prediction: Prediction, target: GraphBatch) -> None:
                 f"prediction.{name} has {tensor.shape[axis]} classes, the target's vocabulary {classes}"
             )
         check_finite(f"prediction.{name}", tensor)
-    if prediction.presence.device != target.mask.device:
-        raise ValueError(f"prediction is on {prediction.presence.device}, target on {target.mask.device}")

@@ -36,6 +36,8 @@ def permutation_matrix(columns: Tensor, like: Tensor) -> Tensor:
 
 def round_to_permutation(plan: Tensor) -> Tensor:
     """(b, n) int64 target position of each slot, carrying the most mass of the plan (b, n, n)."""
+    check_shape("plan", plan, (-1, -1, -1))
+    check_finite("plan", plan)
     return assign(-plan)
 
 

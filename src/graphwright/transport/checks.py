@@ -7,7 +7,9 @@ from torch import Tensor
 
 
 def check_shape(name: str, tensor: Tensor, *shapes: tuple[int, ...]) -> None:
-    """Raise unless the tensor has one of the shapes (-1: any length)."""
+    """Raise unless it is a tensor of one of the shapes (-1: any length)."""
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"{name} must be a tensor, got {type(tensor).__name__}")
     for shape in shapes:
         if tensor.ndim == len(shape) and all(
             want in (-1, have) for want, have in zip(shape, tensor.shape, strict=True)
@@ -51,9 +53,10 @@ def check_count(name: str, value: int) -> None:
         raise ValueError(f"{name} must be at least 1, got {value}")
 
 
-def check_plan(name: str, plan: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise unless a tensor is a non-negative finite plan of the given shape."""
+def check_plan(name: str, plan: Tensor, shape: tuple[int, ...], reference_name: str, reference: Tensor) -> None:
+    """Raise unless a tensor is a non-negative finite plan of the given shape, of the reference's kind."""
     check_shape(name, plan, shape)
+    check_like(name, plan, reference_name, reference)
     check_interval(name, plan, 0, float("inf"))
 
 

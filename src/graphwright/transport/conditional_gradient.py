@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from graphwright.transport.assignment import assign, assignment_potentials, permutation_matrix
-from graphwright.transport.checks import check_count, check_like, check_plan, check_positive
+from graphwright.transport.checks import check_count, check_positive
 from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
 from graphwright.transport.problem import MatchingProblem
 
@@ -26,9 +26,9 @@ def conditional_gradient(
     check_positive("tolerance", tolerance)
     form = problem.quadratic_form()
     b, n = problem.batch, problem.capacity
+    if start is not None:
+        problem.check_plan("start", start)
     plan = uniform_plan(b, n, problem.linear) if start is None else start.detach().clone()
-    check_plan("start", plan, (b, n, n))
-    check_like("start", plan, "linear", problem.linear)
 
     result = plan.clone()
     curvature = form.operator(plan)  # Q is linear: kept up to date without another product

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
+from graphwright.transport.checks import check_shape
+
 
 class Divergence(StrEnum):
     """How a predicted pair is compared with a target pair."""
@@ -45,6 +47,7 @@ def factorise(divergence: Divergence, prediction: Tensor, target: Tensor) -> Fac
     prediction: (b, n, n) values or edge logits, or (b, classes, n, n) values or class logits.
     target: the same shape; for cross-entropy and KL, probabilities of the edge or of each class.
     """
+    divergence = _checked(divergence, prediction, target)
     a, b = _channels(prediction), _channels(target)
     if divergence is Divergence.SQUARED:
         return Factors(a.square().sum(1), b.square().sum(1), 2 * a, b)
@@ -57,10 +60,8 @@ def factorise(divergence: Divergence, prediction: Tensor, target: Tensor) -> Fac
 
 
 def pair_divergence(divergence: Divergence, prediction: Tensor, target: Tensor) -> Tensor:
-    """d elementwise, by its definition. Shapes as in `factorise`, any leading and trailing sizes that broadcast.
-
-    Binary: (...) against (...). Classes: (b, classes, ...) against the same. Returns the shape without classes.
-    """
+    """(b, n, n) d(A_ik, B_ik), pair by pair. Shapes as in `factorise`."""
+    divergence = _checked(divergence, prediction, target)
     if divergence is Divergence.SQUARED:
         difference = (prediction - target).square()
         return difference.sum(1) if prediction.ndim == 4 else difference
@@ -90,6 +91,12 @@ def target_entropy(target: Tensor) -> Tensor:
 def safe_log(value: Tensor) -> Tensor:
     """log, with 0 read as the smallest normal number so that 0 log 0 and its gradient are finite."""
     return value.clamp_min(torch.finfo(value.dtype).tiny).log()
+
+
+def _checked(divergence: Divergence, prediction: Tensor, target: Tensor) -> Divergence:
+    check_shape("prediction", prediction, (-1, -1, -1), (-1, -1, -1, -1))
+    check_shape("target", target, tuple(prediction.shape))
+    return Divergence(divergence)
 
 
 def _channels(tensor: Tensor) -> Tensor:

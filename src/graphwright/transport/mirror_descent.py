@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from graphwright.transport.checks import check_count, check_like, check_plan, check_positive
+from graphwright.transport.checks import check_count, check_positive
 from graphwright.transport.divergences import safe_log
 from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
 from graphwright.transport.problem import MatchingProblem
@@ -36,9 +34,9 @@ def mirror_descent(
     check_count("inner", inner)
     check_positive("tolerance", tolerance)
     b, n = problem.batch, problem.capacity
+    if start is not None:
+        problem.check_plan("start", start)
     first = uniform_plan(b, n, problem.linear) if start is None else start.detach().clone()
-    check_plan("start", first, (b, n, n))
-    check_like("start", first, "linear", problem.linear)
 
     matrix, log_matrix = first, safe_log(first)
     result = matrix.clone()
@@ -46,9 +44,10 @@ def mirror_descent(
     taken = torch.full((b,), outer, dtype=torch.int64, device=first.device)
     converged = torch.zeros(b, dtype=torch.bool, device=first.device)
     samples = torch.arange(b, device=first.device)
-    gradient = _gradient_of(problem)
+    # Folded once; a freezing sample only takes its rows out.
+    active = problem.quadratic_form() if problem.relaxation.is_quadratic else problem
     for step in range(1, outer + 1):
-        log_kernel = log_matrix.add_(gradient(matrix), alpha=-n / tau)
+        log_kernel = log_matrix.add_(active.gradient(matrix), alpha=-n / tau)
         projected = project(log_kernel, inner)
         moved = (projected.matrix - matrix).abs_().sum((1, 2)) / n
         matrix, log_matrix = projected.matrix, projected.log_matrix
@@ -63,12 +62,7 @@ def mirror_descent(
             keep = (~done).nonzero()[:, 0]
             if not len(keep):
                 break
-            samples, matrix, log_matrix = samples[keep], matrix[keep], log_matrix[keep]
-            gradient = _gradient_of(problem.take(samples))
+            samples, matrix, log_matrix, active = samples[keep], matrix[keep], log_matrix[keep], active.take(keep)
     row_error, column_error = marginal_errors(result)
     objective = problem.objective(result)
     return Plan(result, tau * rows, tau * columns, row_error, column_error, objective, taken, converged)
-
-
-def _gradient_of(problem: MatchingProblem) -> Callable[[Tensor], Tensor]:
-    return problem.quadratic_form().gradient if problem.relaxation.is_quadratic else problem.gradient

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from graphwright.transport.checks import (
-    check_finite,
-    check_interval,
-    check_like,
-    check_plan,
-    check_shape,
-    refuse,
+from graphwright.transport.checks import check_finite, check_like, check_plan, check_shape
+from graphwright.transport.divergences import factorise
+from graphwright.transport.relaxations import (
+    EdgeTerm,
+    Relaxation,
+    SelfLoops,
+    check_mask,
+    check_term,
+    unchecked_objective,
 )
-from graphwright.transport.divergences import Divergence, factorise
-from graphwright.transport.relaxations import EdgeTerm, Relaxation, SelfLoops, relaxed_objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,10 @@ class MatchingProblem:
         check_shape("linear", self.linear, (b, n, n))
         check_like("linear", self.linear, "linear", self.linear)
         check_finite("linear", self.linear)
-        check_shape("mask", self.mask, (b, n))
-        check_like("mask", self.mask, "linear", self.linear)
-        check_interval("mask", self.mask, 0, 1)
+        check_mask(self.mask, "linear", self.linear)
         for at, term in enumerate(self.terms):
-            _check_term(f"terms[{at}]", term, self.linear)
+            check_term(f"terms[{at}]", term, "linear", self.linear)
+        object.__setattr__(self, "self_loops", SelfLoops(self.self_loops))
 
     @property
     def batch(self) -> int:
@@ -57,20 +56,23 @@ class MatchingProblem:
         """Number of slots, n."""
         return self.linear.shape[1]
 
+    def check_plan(self, name: str, plan: Tensor) -> None:
+        """Raise unless the plans fit the problems."""
+        check_plan(name, plan, tuple(self.linear.shape), "linear", self.linear)
+
     def objective(self, plan: Tensor) -> Tensor:
         """(b,) what the plans (b, n, n) cost. Differentiable; never negative for non-negative `linear`."""
-        check_plan("plan", plan, tuple(self.linear.shape))
-        check_like("plan", plan, "linear", self.linear)
+        self.check_plan("plan", plan)
         value = (self.linear * plan).sum((1, 2))
         for term in self.terms:
-            edges = relaxed_objective(plan, term, self.mask, self.self_loops, self.relaxation)
+            edges = unchecked_objective(plan, term, self.mask, self.self_loops, self.relaxation)
             value = value + term.weight * edges
         return value
 
     def gradient(self, plan: Tensor) -> Tensor:
         """(b, n, n) gradient of the objective in the plan: closed form for J, automatic for J_a and J_b."""
+        self.check_plan("plan", plan)
         if self.relaxation.is_quadratic:
-            check_plan("plan", plan, tuple(self.linear.shape))
             return self.quadratic_form().gradient(plan)
         with torch.enable_grad():
             variable = plan.detach().requires_grad_()
@@ -190,24 +192,3 @@ def fold(problem: MatchingProblem) -> QuadraticForm:
 
 def _twice_symmetric(matrix: Tensor) -> Tensor:
     return matrix + matrix.mT
-
-
-def _check_term(name: str, term: EdgeTerm, linear: Tensor) -> None:
-    b, n, _ = linear.shape
-    for field in ("prediction", "target"):
-        tensor = getattr(term, field)
-        check_shape(f"{name}.{field}", tensor, (b, n, n), (b, -1, n, n))
-        check_like(f"{name}.{field}", tensor, "linear", linear)
-        check_finite(f"{name}.{field}", tensor)
-    if term.prediction.shape != term.target.shape:
-        raise ValueError(
-            f"{name}.target has shape {tuple(term.target.shape)}, prediction {tuple(term.prediction.shape)}"
-        )
-    if not 0 <= term.weight < float("inf"):
-        raise ValueError(f"{name}.weight must be a non-negative number, got {term.weight}")
-    if term.divergence is Divergence.SQUARED:
-        return
-    check_interval(f"{name}.target", term.target, 0, 1)
-    if term.target.ndim == 4:
-        total = term.target.detach().sum(1)
-        refuse(f"{name}.target", (total - 1).abs() > 1e-4, "has class probabilities that do not sum to 1")

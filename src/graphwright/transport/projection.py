@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphwright.transport.checks import check_finite
 from graphwright.transport.sinkhorn import log_domain_steps
 
 SAFE_SCALING = 1e12
@@ -30,6 +31,7 @@ def project(log_kernel: Tensor, iterations: int) -> Projection:
     safe range are done again in the log domain.
     """
     shift = log_kernel.amax(2, keepdim=True)
+    check_finite("log_kernel", shift)  # a kernel entry may be 0, a whole row of it may not
     kernel = (log_kernel - shift).exp_()
     transposed = kernel.mT.contiguous()
     # A row vector times a matrix is the fast way round in batched products.

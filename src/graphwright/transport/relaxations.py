@@ -13,6 +13,14 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
+from graphwright.transport.checks import (
+    check_finite,
+    check_interval,
+    check_like,
+    check_plan,
+    check_shape,
+    refuse,
+)
 from graphwright.transport.divergences import (
     Divergence,
     class_log_probabilities,
@@ -64,6 +72,10 @@ class Relaxation:
     clamp: float = 1e-6
 
     def __post_init__(self) -> None:
+        # A plain string equals its member but is not it, and would silently choose another branch below.
+        object.__setattr__(self, "objective", Objective(self.objective))
+        object.__setattr__(self, "order", Order(self.order))
+        object.__setattr__(self, "reading", Reading(self.reading))
         if not 0 < self.clamp < 1:
             raise ValueError(f"clamp must lie in (0, 1), got {self.clamp}")
 
@@ -87,6 +99,9 @@ class EdgeTerm:
     divergence: Divergence = Divergence.CROSS_ENTROPY
     weight: float = 1.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "divergence", Divergence(self.divergence))
+
 
 def relaxed_objective(
     plan: Tensor, term: EdgeTerm, mask: Tensor, self_loops: SelfLoops, relaxation: Relaxation
@@ -95,6 +110,18 @@ def relaxed_objective(
 
     plan: (b, n, n), any non-negative matrix. mask: (b, n).
     """
+    check_shape("plan", plan, (-1, -1, -1))
+    b, n, _ = plan.shape
+    check_plan("plan", plan, (b, n, n), "plan", plan)
+    check_mask(mask, "plan", plan)
+    check_term("term", term, "plan", plan)
+    return unchecked_objective(plan, term, mask, SelfLoops(self_loops), relaxation)
+
+
+def unchecked_objective(
+    plan: Tensor, term: EdgeTerm, mask: Tensor, self_loops: SelfLoops, relaxation: Relaxation
+) -> Tensor:
+    """`relaxed_objective` for callers that have checked its arguments."""
     swapped = relaxation.order is Order.TARGET_FIRST
     literal = swapped and relaxation.reading is Reading.LITERAL
     view = _View(plan, mask, self_loops)
@@ -290,4 +317,33 @@ def _values(tensor: Tensor) -> Tensor:
 
 def _not_negative(value: Tensor) -> Tensor:
     """Rounding below zero removed, the gradient untouched: it must reach the plan even at the boundary."""
-    return value + (value.clamp_min(0) - value).detach()
+    return torch.where(value < 0, value - value.detach(), value)
+
+
+def check_mask(mask: Tensor, reference_name: str, reference: Tensor) -> None:
+    """Raise unless the mask (b, n) fits the plans or costs (b, n, n) of reference and lies in [0, 1]."""
+    check_shape("mask", mask, tuple(reference.shape[:2]))
+    check_like("mask", mask, reference_name, reference)
+    check_interval("mask", mask, 0, 1)
+
+
+def check_term(name: str, term: EdgeTerm, reference_name: str, reference: Tensor) -> None:
+    """Raise unless the term fits the plans or costs (b, n, n) of reference, naming the field and the sample."""
+    b, n, _ = reference.shape
+    for field in ("prediction", "target"):
+        tensor = getattr(term, field)
+        check_shape(f"{name}.{field}", tensor, (b, n, n), (b, -1, n, n))
+        check_like(f"{name}.{field}", tensor, reference_name, reference)
+        check_finite(f"{name}.{field}", tensor)
+    if term.prediction.shape != term.target.shape:
+        raise ValueError(
+            f"{name}.target has shape {tuple(term.target.shape)}, prediction {tuple(term.prediction.shape)}"
+        )
+    if not 0 <= term.weight < float("inf"):
+        raise ValueError(f"{name}.weight must be a non-negative number, got {term.weight}")
+    if term.divergence is Divergence.SQUARED:
+        return
+    check_interval(f"{name}.target", term.target, 0, 1)
+    if term.target.ndim == 4:
+        total = term.target.detach().sum(1)
+        refuse(f"{name}.target", (total - 1).abs() > 1e-4, "has class probabilities that do not sum to 1")

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from graphwright.transport.checks import check_count, check_finite, check_like, check_positive, check_shape
 from graphwright.transport.plan import Plan, marginal_errors
@@ -20,7 +21,8 @@ def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1
     last step, so for every epsilon > 0 and any cost, converged or not: entries lie in [0, 1], the total mass is
     n, and no row or column sum falls below 1/2 (each to rounding). `converged` says whether both marginal
     errors are below `tolerance`. `plan.matrix` is differentiable in `cost`, exactly for the steps taken
-    (not implicitly, as if they had converged), in O(iterations n) memory per sample.
+    (not implicitly, as if they had converged), in O(iterations n) memory per sample. `objective` is <C, T>, the
+    transport cost without the entropy.
     """
     check_shape("cost", cost, (-1, -1, -1))
     b, n, _ = cost.shape
@@ -81,21 +83,21 @@ class _UnrolledSinkhorn(torch.autograd.Function):
         steps = log_domain_steps(log_kernel, iterations)
         row, column = steps.rows[-1], steps.columns[-1]
         # As softmaxes, the two plans have unit sums whatever the potentials' rounding.
-        row_exact = (log_kernel + column[:, None, :]).softmax(2)
-        column_exact = (log_kernel + row[:, :, None]).softmax(1)
-        ctx.save_for_backward(log_kernel, torch.stack(steps.rows), torch.stack(steps.columns), steps.last_row)
+        row_exact, column_exact = _row_exact(log_kernel, column), _column_exact(log_kernel, row)
+        ctx.save_for_backward(log_kernel, torch.stack(steps.rows), torch.stack(steps.columns))
         averaged = steps.averaged_row()
         ctx.mark_non_differentiable(averaged, column)
         return (row_exact + column_exact) / 2, averaged, column
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        log_kernel, rows, columns, last_row = ctx.saved_tensors
+        log_kernel, rows, columns = ctx.saved_tensors
         steps = len(rows)
         half = gradients[0] / 2
         # Last, averaged step: T = (P_r + P_c) / 2 with P_r = exp(L + f' + g), P_c = exp(L + f + g).
-        row_exact = _kernel(log_kernel, last_row, columns[steps])
-        column_exact = _kernel(log_kernel, rows[steps - 1], columns[steps])
+        row_exact = _row_exact(log_kernel, columns[steps])
+        column_exact = _column_exact(log_kernel, rows[steps - 1])
         weighted = half * row_exact
         row_gradient = weighted.sum(2)
         result = weighted
@@ -110,17 +112,25 @@ class _UnrolledSinkhorn(torch.autograd.Function):
         column_gradient -= weighted.sum(1)
         for step in range(steps - 1, -1, -1):
             if step < steps - 1:
-                column_exact = _kernel(log_kernel, rows[step], columns[step + 1])
+                column_exact = _column_exact(log_kernel, rows[step])
             weighted = column_exact.mul_(column_gradient[:, None, :])
             result -= weighted
             row_gradient = pending_row - weighted.sum(2)
-            weighted = _kernel(log_kernel, rows[step], columns[step]).mul_(row_gradient[:, :, None])
+            weighted = _row_exact(log_kernel, columns[step]).mul_(row_gradient[:, :, None])
             result -= weighted
             column_gradient = -weighted.sum(1)
             pending_row = torch.zeros_like(pending_row)
         return result, None
 
 
-def _kernel(log_kernel: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """exp(L + f + g), whose exponent is never positive: rounding beyond 0 is cut so that it stays finite."""
-    return (log_kernel + row[:, :, None]).add_(column[:, None, :]).clamp_max_(0).exp_()
+def _row_exact(log_kernel: Tensor, column: Tensor) -> Tensor:
+    """exp(L + f + g) with f = -LSE_j(L + g): a softmax, so that its rows sum to 1 whatever f's rounding.
+
+    The backward pass multiplies by 2K of these; sums only a little above 1 would grow without bound.
+    """
+    return (log_kernel + column[:, None, :]).softmax(2)
+
+
+def _column_exact(log_kernel: Tensor, row: Tensor) -> Tensor:
+    """exp(L + f + g) with g = -LSE_i(L + f): its columns sum to 1."""
+    return (log_kernel + row[:, :, None]).softmax(1)

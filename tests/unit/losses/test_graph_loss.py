@@ -275,9 +275,9 @@ def test_wrong_capacities_and_plans_are_refused():
         graph_loss(predict(), targets(), plans(capacity=6))
     with pytest.raises(ValueError, match="plan must be a tensor, got Plan"):
         graph_loss(predict(), targets(), mirror_descent(matching_problem(predict(), targets())))
-    with pytest.raises(ValueError, match="plan is torch.float32, prediction.presence is torch.float64"):
+    with pytest.raises(ValueError, match=r"plan is torch.float32, prediction.presence is torch.float64"):
         graph_loss(predict(), targets(), plans(dtype=torch.float32))
-    with pytest.raises(ValueError, match="plan is on meta, prediction.presence is on cpu"):
+    with pytest.raises(ValueError, match=r"plan is on meta, prediction.presence is on cpu"):
         graph_loss(predict(), targets(), plans().to("meta"))
     with pytest.raises(ValueError, match="prediction is on cpu, target on meta"):
         graph_loss(predict(), targets().to("meta"), plans())

@@ -116,6 +116,16 @@ def test_problem_gradient_equals_autograd(relaxation):
     torch.testing.assert_close(problem.gradient(plan.detach()), expected)
 
 
+def test_rounding_below_zero_does_not_cut_the_gradient():
+    """A complete target leaves no mass to "none" but rounding's, of either sign; its derivative is not zero."""
+    n, prediction = 6, 5 * torch.randn(8, 6, 6, generator=torch.Generator().manual_seed(0))
+    plan = bistochastic(torch.Generator().manual_seed(1), 8, n).float().requires_grad_()
+    target = 1 - torch.eye(n).expand(8, n, n)
+    problem = MatchingProblem(torch.zeros(8, n, n), (EdgeTerm(prediction, target),), torch.ones(8, n))
+    (gradient,) = torch.autograd.grad(problem.objective(plan).sum(), plan)
+    torch.testing.assert_close(gradient, problem.gradient(plan.detach()), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("divergence", Divergence)
 @pytest.mark.parametrize("loops", SelfLoops)
 @pytest.mark.parametrize("classes", [0, 3])

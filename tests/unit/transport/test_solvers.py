@@ -1,5 +1,6 @@
 """Mirror descent, conditional gradient, multi-start and assignment, against POT and brute force."""
 
+from dataclasses import replace
 from functools import partial
 
 import ot
@@ -155,7 +156,7 @@ def test_conditional_gradient_reaches_what_POT_reaches(fused):
     assert better_or_equal >= 8 if fused else better_or_equal >= 4
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 10])
+@pytest.mark.parametrize("steps", [1, 2, 3])
 @pytest.mark.filterwarnings("ignore")  # POT warns that so few steps have not converged
 def test_conditional_gradient_is_POTs_step_by_step(steps):
     """Labels leave no ties between assignments: at equal steps the plans are the same to rounding."""
@@ -257,8 +258,10 @@ def test_conditional_gradient_refuses_what_is_not_quadratic():
 
 @pytest.mark.parametrize("solver", [mirror_descent, conditional_gradient])
 def test_a_sample_does_not_depend_on_its_batch(solver):
-    problem = make_problem(batch=6, n=7)
+    sizes = torch.tensor([7, 3, 5, 1, 7, 0])
+    problem = replace(make_problem(batch=6, n=7), mask=(torch.arange(7) < sizes[:, None]).double())
     together = solver(problem)
+    assert together.iterations.unique().numel() > 1, "no sample froze before another"
     for sample in range(6):
         alone = solver(problem.take(torch.tensor([sample])))
         torch.testing.assert_close(alone.matrix[0], together.matrix[sample])

@@ -45,6 +45,10 @@ class ColoringDataset(Dataset[ColoringSample]):
             return sample
         return augment(sample, stream(self.seed, self.split, at, epoch))
 
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
+        """Pictures and graphs of some samples, as they are."""
+        return self.collate([self[index] for index in indices])
+
     def collate(self, samples: Sequence[ColoringSample]) -> tuple[Tensor, GraphBatch]:
         """(b, 3, side, side) pictures, and their graphs padded to the capacity."""
         images = torch.from_numpy(np.stack([sample.image for sample in samples]))

@@ -1,0 +1,40 @@
+"""`graphwright report`: a run as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "report",
+        help="a run as one HTML page",
+        description="Evaluate a run on unseen samples and write one HTML page: learning curves, figures with "
+        "intervals, examples with what is wrong in red, a transport plan, timings.",
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
+    parser.add_argument("--out", type=Path, metavar="HTML", help="where the page goes (default RUN/report.html)")
+    parser.add_argument("--samples", type=int, default=1000, help="unseen samples to evaluate (default 1000)")
+    parser.add_argument("--title", default="graphwright", help="the page's title")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page and say where it is."""
+    from graphwright.report import write_report
+
+    if arguments.samples < 1:
+        raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
+    out = arguments.out or arguments.folder / "report.html"
+    figures = write_report(arguments.folder, out, arguments.samples, arguments.title).to_json()
+    low, high = figures["isomorphic_interval"]
+    console = Console()
+    console.print(
+        f"{figures['isomorphic']:.1f} % exactly right on unseen samples (95 % interval {low:.1f} to {high:.1f})"
+    )
+    console.print(f"report: {out.resolve()}", soft_wrap=True)
+    return 0

@@ -1,0 +1,119 @@
+"""The learned matcher: embeddings of both sides, a cost, a few Sinkhorn steps (eq. 11, 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.graphs import GraphBatch, Prediction
+from graphwright.losses import LossSettings, marginal_penalty, matching_problem
+from graphwright.matching.matcher import Match, Matcher
+from graphwright.transport import mirror_descent, sinkhorn
+
+Cost = Callable[[Tensor, Tensor], Tensor]
+
+
+def l1_cost(slots: Tensor, nodes: Tensor) -> Tensor:
+    """(b, n, n) pairwise L1 distances of embeddings (b, n, d)."""
+    return torch.cdist(slots, nodes, p=1)
+
+
+def inner_product_cost(slots: Tensor, nodes: Tensor) -> Tensor:
+    """(b, n, n) negative inner products, shifted to start at 0 so that the sum that normalises them is positive."""
+    cost = -slots @ nodes.mT
+    return cost - cost.amin((1, 2), keepdim=True)
+
+
+class LearnedMatcher(Matcher):
+    """Plan = Sinkhorn(cost / sum of the cost; epsilon, K).
+
+    Slot states (with a code of the slot) and target states (padding replaced by one learned vector) are projected
+    separately to `dimension`. Gradients flow through plan, cost and both encoders; into the predictor only
+    unless `detach_states`.
+    """
+
+    def __init__(
+        self,
+        target_encoder: nn.Module,
+        *,
+        slots: int,
+        state_width: int,
+        target_width: int,
+        dimension: int,
+        cost: Cost,
+        epsilon: float,
+        iterations: int,
+        detach_states: bool,
+    ) -> None:
+        super().__init__()
+        self.target_encoder = target_encoder
+        self.slot_code = nn.Parameter(0.02 * torch.randn(slots, state_width))
+        self.padding = nn.Parameter(torch.randn(target_width))
+        self.project_slots = nn.Sequential(nn.LayerNorm(state_width), nn.Linear(state_width, dimension))
+        self.project_nodes = nn.Linear(target_width, dimension)
+        self.cost = cost
+        self.epsilon = epsilon
+        self.iterations = iterations
+        self.detach_states = detach_states
+
+    def plan(self, states: Tensor, target: GraphBatch) -> Tensor:
+        """(b, n, n) plans of slot states (b, n, width)."""
+        seen = states.detach() if self.detach_states else states
+        slots = self.project_slots(seen + self.slot_code)
+        nodes = torch.where(target.mask[:, :, None], self.target_encoder(target), self.padding)
+        cost = self.cost(slots.float(), self.project_nodes(nodes).float())
+        # Sinkhorn stays in float32 under mixed precision: at these temperatures half digits are none.
+        total = cost.sum((1, 2), keepdim=True).clamp_min(torch.finfo(cost.dtype).tiny)
+        return sinkhorn(cost / total, self.epsilon, self.iterations).matrix
+
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
+        """Plans with gradient."""
+        plan = self.plan(states, target)
+        return Match(plan, plan.new_zeros(len(plan)), {"row_entropy": row_entropy(plan, target)})
+
+
+class RefinedMatcher(Matcher):
+    """The learned plan, then a few detached mirror steps from it (SPEC section 2; 0 steps is the paper).
+
+    The predictor is trained on the refined plan; the matcher learns through its own plan's objective.
+    """
+
+    def __init__(self, learned: LearnedMatcher, loss: LossSettings, *, tau: float, steps: int, inner: int) -> None:
+        super().__init__()
+        self.learned = learned
+        self.loss = loss
+        self.tau = tau
+        self.steps = steps
+        self.inner = inner
+
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
+        """Refined plans, and the objective of the learned ones as the matcher's own loss."""
+        match: Match = self.learned(states, prediction, target)
+        if self.steps == 0:
+            return match
+        problem = matching_problem(detached(prediction), target, self.loss)
+        refined = mirror_descent(
+            problem, match.plan.detach(), tau=self.tau, outer=self.steps, inner=self.inner
+        ).matrix
+        penalty = self.loss.marginals * marginal_penalty(match.plan, self.loss.penalty)
+        return Match(refined, problem.objective(match.plan) + penalty, match.health)
+
+
+def detached(prediction: Prediction) -> Prediction:
+    """The prediction without its gradient."""
+    return Prediction(
+        prediction.presence.detach(),
+        prediction.edges.detach(),
+        None if prediction.node_labels is None else prediction.node_labels.detach(),
+        None if prediction.diffusion is None else prediction.diffusion.detach(),
+    )
+
+
+@torch.no_grad()
+def row_entropy(plan: Tensor, target: GraphBatch) -> float:
+    """Mean entropy, in nats, of the plan's columns of real target nodes: 0 for a permutation."""
+    share = plan / plan.sum(1, keepdim=True).clamp_min(torch.finfo(plan.dtype).tiny)
+    entropy = -(share * share.clamp_min(torch.finfo(plan.dtype).tiny).log()).sum(1)
+    return float(entropy[target.mask].mean()) if target.mask.any() else 0.0

@@ -1,0 +1,43 @@
+"""Plans that are computed, not learned: detached, so the loss differentiates in the prediction alone (eq. 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from graphwright.graphs import GraphBatch, Prediction
+from graphwright.losses import LossSettings, matching_problem
+from graphwright.matching.matcher import Match, Matcher
+from graphwright.transport import MatchingProblem, assign, permutation_matrix
+
+
+class SolverMatcher(Matcher):
+    """A numerical solver on the labelled objective: mirror descent, or the conditional gradient of Any2Graph."""
+
+    def __init__(self, solve: Callable[[MatchingProblem], Tensor], loss: LossSettings) -> None:
+        super().__init__()
+        self.solve = solve
+        self.loss = loss
+
+    @torch.no_grad()
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
+        """Plans of the solver."""
+        plan = self.solve(matching_problem(prediction, target, self.loss))
+        return Match(plan, plan.new_zeros(len(plan)))
+
+
+class LabelMatcher(Matcher):
+    """Exact assignment on presence and node labels alone; edges do not count."""
+
+    def __init__(self, loss: LossSettings) -> None:
+        super().__init__()
+        self.loss = loss
+
+    @torch.no_grad()
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
+        """Permutations."""
+        cost = matching_problem(prediction, target, self.loss).linear
+        plan = permutation_matrix(assign(cost), cost)
+        return Match(plan, plan.new_zeros(len(plan)))

@@ -1,0 +1,96 @@
+"""The taught matcher: it imitates a solver until it can replace it (SPEC section 2)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graphwright.graphs import GraphBatch, Prediction
+from graphwright.losses import LossSettings, marginal_penalty, matching_problem
+from graphwright.matching.learned import LearnedMatcher, detached, row_entropy
+from graphwright.matching.matcher import Match, Matcher
+from graphwright.transport import mirror_descent
+
+SMALLEST = 1e-30
+"""Entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
+MEMORY = 0.9
+"""How much of the running gap one probe leaves."""
+
+
+class TaughtMatcher(Matcher):
+    """Mirror descent's plan trains the predictor while the learned matcher imitates it; then the matcher alone.
+
+    The switch is earned, not timed: the solver goes once the objective under the learned plan stays within `gap`
+    of the objective under the solver's, and comes back if a probe finds the gap above `reopened_gap`. The
+    matcher reads detached predictor states throughout: imitation through them would hurt the predictor.
+    """
+
+    running_gap: Tensor
+    taught: Tensor
+    probes: Tensor
+
+    def __init__(
+        self,
+        learned: LearnedMatcher,
+        loss: LossSettings,
+        *,
+        tau: float,
+        outer: int,
+        inner: int,
+        imitation: float,
+        gap: float,
+        reopened_gap: float,
+        probe_every: int,
+    ) -> None:
+        super().__init__()
+        if not learned.detach_states:
+            raise ValueError("a taught matcher must read detached states")
+        self.learned = learned
+        self.loss = loss
+        self.tau, self.outer, self.inner = tau, outer, inner
+        self.imitation = imitation
+        self.gap, self.reopened_gap, self.probe_every = gap, reopened_gap, probe_every
+        # In the state dict, so that a resumed run goes on in the same phase.
+        self.register_buffer("running_gap", torch.ones(()))
+        self.register_buffer("taught", torch.ones((), dtype=torch.bool))
+        self.register_buffer("probes", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
+        """The solver's plans while teaching, then the learned ones."""
+        plan = self.learned.plan(states, target)
+        health = {"row_entropy": row_entropy(plan, target), "solver": float(self.taught)}
+        nothing = plan.new_zeros(len(plan))
+        if not self.training:
+            return Match(plan, nothing, health)
+        self.probes += 1
+        teaching = bool(self.taught)
+        if not teaching and self.probes % self.probe_every:
+            return Match(plan, nothing, health)
+        problem = matching_problem(detached(prediction), target, self.loss)
+        solved = mirror_descent(problem, tau=self.tau, outer=self.outer, inner=self.inner)
+        health["gap"] = self._probe(problem.objective(plan.detach()), solved.objective)
+        if not teaching:
+            return Match(plan, nothing, health)
+        penalty = self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
+        return Match(solved.matrix, self.imitation * imitation_loss(plan, solved.matrix, target) + penalty, health)
+
+    def _probe(self, learned: Tensor, solved: Tensor) -> float:
+        """Update the running gap (over all processes), and the phase by it; returns this batch's gap."""
+        sums = torch.stack([learned.sum(), solved.sum()])
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.all_reduce(sums)
+        gap = (sums[0] - sums[1]) / sums[1].clamp_min(1e-12)
+        # While the solver is off, probes are rare: each counts in full.
+        memory = MEMORY if bool(self.taught) else 0.5
+        self.running_gap.mul_(memory).add_((1 - memory) * gap.to(self.running_gap))
+        limit = self.gap if bool(self.taught) else self.reopened_gap
+        self.taught.fill_(bool(self.running_gap > limit))
+        return float(gap)
+
+
+def imitation_loss(plan: Tensor, solved: Tensor, target: GraphBatch) -> Tensor:
+    """(b,) cross-entropy of the learned plan's columns against the solver's, mean over real target nodes."""
+    log_share = plan.clamp_min(SMALLEST).log() - plan.sum(1, keepdim=True).clamp_min(SMALLEST).log()
+    entropies = -(solved * log_share).sum(1)
+    w = target.node_mask(plan.dtype)
+    return (entropies * w).sum(1) / w.sum(1).clamp_min(1)

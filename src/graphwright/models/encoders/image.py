@@ -1,0 +1,79 @@
+"""Images to tokens: a light convolutional encoder, and SegFormer-B1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+
+class ConvolutionalEncoder(nn.Module):
+    """A few residual convolutions, down to a quarter of the side, and a learned code of each place.
+
+    Regions that touch in a single pixel are joined, so the first layers run before the picture is shrunk much.
+    """
+
+    def __init__(self, side: int, width: int, blocks: int) -> None:
+        super().__init__()
+        if side % 4:
+            raise ValueError(f"side must be a multiple of 4, got {side}")
+        half = width // 2
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, half, 5, stride=2, padding=2), nn.GELU(), _Residual(half), nn.Conv2d(half, width, 2, stride=2)
+        )
+        self.blocks = nn.Sequential(*(_Residual(width) for _ in range(blocks)))
+        self.places = nn.Parameter(0.02 * torch.randn((side // 4) ** 2, width))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width)."""
+        # Channels last is the layout that CPU convolutions are written for.
+        features = self.stem((images * 4 - 2).contiguous(memory_format=torch.channels_last))
+        tokens = self.blocks(features).flatten(2).mT
+        result: Tensor = self.norm(tokens + self.places)
+        return result
+
+
+class _Residual(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(width, width, 3, padding=1)
+        self.second = nn.Conv2d(width, width, 3, padding=1)
+        self.norm = nn.GroupNorm(8 if width % 8 == 0 else 1, width)
+
+    def forward(self, features: Tensor) -> Tensor:
+        inner = nn.functional.gelu(self.first(self.norm(features)))
+        result: Tensor = features + self.second(inner)
+        return result
+
+
+class SegformerEncoder(nn.Module):
+    """SegFormer-B1 of `transformers`: its four scales, projected and brought to a quarter of the side, summed."""
+
+    def __init__(self, side: int, width: int, weights: Path | None) -> None:
+        super().__init__()
+        try:
+            from transformers import SegformerConfig, SegformerModel
+        except ImportError as error:
+            raise ImportError("SegFormer needs transformers: pip install 'graphwright[image]'") from error
+        if weights is None:
+            # The B1 variant: widths and depths of Xie et al. 2021, table 6.
+            config = SegformerConfig(hidden_sizes=[64, 128, 320, 512], depths=[2, 2, 2, 2])
+            self.backbone = SegformerModel(config)
+        else:
+            self.backbone = SegformerModel.from_pretrained(weights, local_files_only=True)
+        self.project = nn.ModuleList(nn.Linear(size, width) for size in self.backbone.config.hidden_sizes)
+        self.places = nn.Parameter(0.02 * torch.randn(-(-side // 4) ** 2, width))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width)."""
+        scales = self.backbone(images * 4 - 2, output_hidden_states=True).hidden_states
+        finest = scales[0].shape[-2:]
+        total = torch.zeros((), device=images.device)
+        for features, project in zip(scales, self.project, strict=True):
+            mapped = project(features.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+            total = total + nn.functional.interpolate(mapped, size=finest, mode="bilinear", align_corners=False)
+        result: Tensor = self.norm(total.flatten(2).mT + self.places)
+        return result

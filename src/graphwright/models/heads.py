@@ -1,0 +1,45 @@
+"""From slot states to logits of a graph."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.graphs import Prediction, Vocabulary
+
+
+class GraphHead(nn.Module):
+    """MLPs for presence, node labels, optional diffusion, and edges from x_i + x_j, symmetric by construction."""
+
+    def __init__(self, width: int, hidden: int, vocabulary: Vocabulary, *, diffusion: bool) -> None:
+        super().__init__()
+        labels, classes = len(vocabulary.nodes), len(vocabulary.edges)
+        self.presence = _mlp(width, hidden, 1)
+        self.labels = _mlp(width, hidden, labels) if labels > 1 else None
+        self.diffusion = _mlp(width, hidden, labels) if diffusion else None
+        # The first layer is linear in x_i + x_j, so it is applied before the sum, n times instead of n^2.
+        self.pair_input = nn.Linear(width, hidden)
+        # One logit says whether there is an edge; with several labels, one logit per class.
+        self.pair_output = nn.Sequential(
+            nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, classes if classes > 2 else 1)
+        )
+
+    def forward(self, states: Tensor) -> Prediction:
+        """states (b, n, width) -> logits."""
+        ends = self.pair_input(states)
+        n = states.shape[1]
+        first, second = torch.triu_indices(n, n, 1, device=states.device)
+        upper = self.pair_output(ends[:, first] + ends[:, second])
+        edges = upper.new_zeros(states.shape[0], n, n, upper.shape[2])
+        edges[:, first, second] = upper
+        edges[:, second, first] = upper
+        return Prediction(
+            presence=self.presence(states)[:, :, 0],
+            edges=edges[..., 0] if edges.shape[3] == 1 else edges.permute(0, 3, 1, 2),
+            node_labels=None if self.labels is None else self.labels(states),
+            diffusion=None if self.diffusion is None else self.diffusion(states),
+        )
+
+
+def _mlp(width: int, hidden: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, outputs))

@@ -1,0 +1,16 @@
+"""What a run achieved, as pictures and a page."""
+
+from graphwright.report.evaluation import Evaluated, evaluate_saved
+from graphwright.report.page import write_report
+from graphwright.report.plots import learning_curves, plan_heat_map
+from graphwright.report.sheet import comparison_sheet, pick_examples
+
+__all__ = [
+    "Evaluated",
+    "comparison_sheet",
+    "evaluate_saved",
+    "learning_curves",
+    "pick_examples",
+    "plan_heat_map",
+    "write_report",
+]

@@ -1,0 +1,170 @@
+"""Settings to objects: task, predictor, matcher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.graphs import GraphBatch, Vocabulary
+from graphwright.losses import GraphLoss, LossSettings, graph_loss
+from graphwright.matching import (
+    LabelMatcher,
+    LearnedMatcher,
+    Matcher,
+    RefinedMatcher,
+    SolverMatcher,
+    TaughtMatcher,
+    inner_product_cost,
+    l1_cost,
+)
+from graphwright.models import (
+    ConvolutionalEncoder,
+    GraphHead,
+    GraphPredictor,
+    NodeDecoder,
+    SegformerEncoder,
+    TargetEncoder,
+)
+from graphwright.settings import ColoringTask, CostKind, EncoderKind, Loss, Matching, MatchingKind, Run
+from graphwright.tasks.coloring import VOCABULARY, ColoringConfig
+from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent
+
+
+def coloring_config(task: ColoringTask) -> ColoringConfig:
+    """The generator's configuration."""
+    return ColoringConfig(**task.model_dump(exclude={"seed"}))
+
+
+def loss_settings(loss: Loss) -> LossSettings:
+    """The loss's settings."""
+    relaxation = Relaxation(loss.objective, loss.order, loss.reading)
+    fields = loss.model_dump(exclude={"objective", "order", "reading"})
+    return LossSettings(**fields, relaxation=relaxation)
+
+
+def build_predictor(run: Run) -> GraphPredictor:
+    """The predictor, freshly initialised."""
+    model, config = run.model, coloring_config(run.task)
+    if model.encoder is EncoderKind.CNN:
+        encoder: nn.Module = ConvolutionalEncoder(config.side, model.encoder_width, model.encoder_blocks)
+    else:
+        encoder = SegformerEncoder(config.side, model.encoder_width, model.encoder_weights)
+    decoder = NodeDecoder(
+        config.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width
+    )
+    head = GraphHead(model.width, model.head_width, VOCABULARY, diffusion=False)
+    return GraphPredictor(encoder, decoder, head)
+
+
+def build_matcher(run: Run) -> Matcher:
+    """The matcher that the settings name."""
+    matching, loss = run.matching, loss_settings(run.loss)
+    mirror = {"tau": matching.tau, "inner": matching.inner}
+    match matching.kind:
+        case MatchingKind.LABELS:
+            return LabelMatcher(loss)
+        case MatchingKind.MIRROR:
+            return SolverMatcher(_Mirror(matching), loss)
+        case MatchingKind.CONDITIONAL_GRADIENT:
+            return SolverMatcher(_ConditionalGradient(matching), loss)
+        case MatchingKind.LEARNED:
+            return _learned(run, VOCABULARY, detach=matching.detach_states)
+        case MatchingKind.REFINED:
+            learned = _learned(run, VOCABULARY, detach=matching.detach_states)
+            return RefinedMatcher(learned, loss, steps=matching.refinement, **mirror)
+        case MatchingKind.TAUGHT:
+            return TaughtMatcher(
+                _learned(run, VOCABULARY, detach=True),
+                loss,
+                outer=matching.outer,
+                imitation=matching.imitation,
+                gap=matching.gap,
+                reopened_gap=matching.reopened_gap,
+                probe_every=matching.probe_every,
+                **mirror,
+            )
+
+
+@dataclass(frozen=True)
+class _Mirror:
+    settings: Matching
+
+    def __call__(self, problem: MatchingProblem) -> Tensor:
+        s = self.settings
+        return mirror_descent(problem, tau=s.tau, outer=s.outer, inner=s.inner).matrix
+
+
+@dataclass(frozen=True)
+class _ConditionalGradient:
+    settings: Matching
+
+    def __call__(self, problem: MatchingProblem) -> Tensor:
+        return conditional_gradient(problem, iterations=self.settings.steps).matrix
+
+
+def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatcher:
+    matching = run.matching
+    encoder = TargetEncoder(
+        vocabulary,
+        matching.target_width,
+        matching.target_layers,
+        matching.positions,
+        random_signs=matching.random_signs,
+        dropout=run.model.dropout,
+    )
+    return LearnedMatcher(
+        encoder,
+        slots=run.task.capacity,
+        state_width=run.model.width,
+        target_width=matching.target_width,
+        dimension=matching.dimension,
+        cost=l1_cost if matching.cost is CostKind.L1 else inner_product_cost,
+        epsilon=matching.epsilon,
+        iterations=matching.iterations,
+        detach_states=detach,
+    )
+
+
+class StepResult(NamedTuple):
+    """What one training step computes. A tuple of tensors, since Fabric and DDP walk what a module returns.
+
+    loss: mean over the batch. terms: (len(TERMS),) batch means, detached. health: the matcher's, for the log.
+    """
+
+    loss: Tensor
+    terms: Tensor
+    health: dict[str, float]
+
+
+class TrainingModel(nn.Module):
+    """Predictor and matcher as one module, whose forward is the loss (so that DDP sees every parameter)."""
+
+    def __init__(self, predictor: GraphPredictor, matcher: Matcher, loss: LossSettings, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.predictor = predictor
+        self.matcher = matcher
+        self.loss = loss
+        self.vocabulary = vocabulary
+
+    def forward(self, inputs: Tensor, mask: Tensor, node_labels: Tensor, edge_labels: Tensor) -> StepResult:
+        """Inputs and the tensors of a padded `GraphBatch` -> mean loss over the batch (eq. 10)."""
+        target = GraphBatch(mask, node_labels, edge_labels, self.vocabulary)
+        predicted = self.predictor(inputs)
+        match = self.matcher(predicted.states, predicted.graphs, target)
+        loss = graph_loss(predicted.graphs, target, match.plan, self.loss)
+        terms = torch.stack([getattr(loss, name).detach().mean() for name in LOSS_TERMS])
+        auxiliary = match.auxiliary.detach().mean()
+        return StepResult((loss.total + match.auxiliary).mean(), torch.cat([terms, auxiliary[None]]), match.health)
+
+
+LOSS_TERMS = tuple(field.name for field in fields(GraphLoss) if field.name != "total")
+TERMS = (*LOSS_TERMS, "auxiliary")
+"""Names of `StepResult.terms`."""
+
+
+def build(run: Run) -> TrainingModel:
+    """Predictor and matcher of a run, freshly initialised."""
+    return TrainingModel(build_predictor(run), build_matcher(run), loss_settings(run.loss), VOCABULARY)

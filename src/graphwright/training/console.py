@@ -1,0 +1,63 @@
+"""What a person sees while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as Remaining
+
+SHOWN = ("loss", "presence", "node_labels", "edge_labels", "adjacency", "marginals", "gap")
+
+
+class Display:
+    """A progress bar with the loss terms, samples per second and the time left; plain lines where no terminal is."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    @classmethod
+    def silent(cls) -> Display:
+        """A display that shows nothing."""
+        return cls(Console(quiet=True))
+
+    @contextmanager
+    def running(self, fraction: float) -> Iterator[None]:
+        """Show the bar for as long as the run goes on."""
+        if not self.console.is_terminal:
+            yield
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            Remaining(),
+            TextColumn("{task.fields[terms]}"),
+        )
+        with Progress(*columns, console=self.console) as bar:
+            self._bar, self._task = bar, bar.add_task("training", total=1.0, completed=fraction, terms="")
+            yield
+        self._bar = None
+
+    def show(self, record: dict[str, Any], fraction: float) -> None:
+        """One log record."""
+        terms = "  ".join(f"{name} {record[name]:.4f}" for name in SHOWN if record.get(name))
+        text = f"step {record['step']}  {record['samples_per_second']:.0f} samples/s  {terms}"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=fraction, terms=text)
+        else:
+            self.console.print(f"{100 * fraction:5.1f} %  {text}", highlight=False)
+
+    def validated(self, record: dict[str, Any]) -> None:
+        """One validation."""
+        self.console.print(
+            f"step {record['step']}: {record['isomorphic']:.1f} % isomorphic, edit {record['edit']:.2f}, "
+            f"size {record['size_accuracy']:.1f} %",
+            highlight=False,
+        )

@@ -1,0 +1,73 @@
+"""A model's figures on a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.decoding import Slots, harden
+from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.losses import LossSettings, matching_problem
+from graphwright.metrics import AlignedSlots, Report, evaluate_graphs
+from graphwright.transport import mirror_descent, round_to_permutation
+
+
+class Samples(Protocol):
+    """A data set of inputs and target graphs that can be collated."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
+        """Inputs (b, ...) and padded targets of some samples."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Predicted graphs beside their targets, in order, and their figures."""
+
+    indices: list[int]
+    predicted: list[Graph]
+    targets: list[Graph]
+    report: Report
+
+
+@torch.no_grad()
+def evaluate_predictor(
+    predictor: nn.Module,
+    samples: Samples,
+    indices: Sequence[int],
+    vocabulary: Vocabulary,
+    loss: LossSettings,
+    batch_size: int = 128,
+    advance: Callable[[int], None] = lambda count: None,  # noqa: ARG005
+) -> Evaluation:
+    """Predict the samples, decode without looking at the targets, and compare.
+
+    The alignment of the paper's diagnostic is the rounded plan of mirror descent on the labelled objective, the
+    same for every model, whatever matcher it was trained with. `advance` is told how many samples were done.
+    """
+    was_training = predictor.training
+    predictor.eval()
+    device = next(predictor.parameters()).device
+    slots, assignments, targets = [], [], []
+    for start in range(0, len(indices), batch_size):
+        inputs, target = samples.batch(indices[start : start + batch_size])
+        prediction = predictor(inputs.to(device)).graphs
+        slots.append(harden(prediction, vocabulary))
+        plan = mirror_descent(matching_problem(prediction, target.to(device), loss)).matrix
+        assignments.append(round_to_permutation(plan.mT))
+        targets += target.graphs()
+        advance(len(target))
+    predictor.train(was_training)
+    joined = Slots(
+        torch.cat([part.presence for part in slots]),
+        torch.cat([part.node_labels for part in slots]),
+        torch.cat([part.edge_labels for part in slots]),
+    )
+    predicted = joined.graphs(vocabulary)
+    report = evaluate_graphs(predicted, targets, AlignedSlots(joined, torch.cat(assignments)))
+    return Evaluation(list(indices), predicted, targets, report)

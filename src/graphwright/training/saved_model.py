@@ -1,0 +1,112 @@
+"""A trained predictor by name: a run folder, a shipped model, or a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from graphwright.decoding import harden
+from graphwright.graphs import Graph, Prediction, Vocabulary
+from graphwright.models import GraphPredictor
+from graphwright.settings import Run
+from graphwright.tasks.coloring import VOCABULARY
+from graphwright.training import checkpoint as checkpoints
+from graphwright.training.assembly import build_predictor
+from graphwright.training.checkpoint import Checkpoint, CheckpointError
+
+SHIPPED = Path(__file__).parents[1] / "shipped"
+"""Models that come with the package, a folder each."""
+MODEL_NAME = "model"
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedGraph:
+    """A predicted graph and the model's probability of exactly these decisions (slots taken as independent)."""
+
+    graph: Graph
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """A predictor with the settings it was trained under."""
+
+    name: str
+    run: Run
+    vocabulary: Vocabulary
+    predictor: GraphPredictor
+    facts: Mapping[str, Any]
+
+    @torch.no_grad()
+    def predict(self, inputs: Tensor) -> list[PredictedGraph]:
+        """Inputs (b, ...) as the task prepares them -> graphs."""
+        prediction = self.predictor(inputs).graphs
+        graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)
+        confidences = confidence(prediction).tolist()
+        return [PredictedGraph(graph, value) for graph, value in zip(graphs, confidences, strict=True)]
+
+
+def confidence(prediction: Prediction) -> Tensor:
+    """(b,) probability of the hard decisions: presence of every slot, labels and pairs of the slots present."""
+    present = prediction.presence > 0
+    score = -torch.nn.functional.softplus(-prediction.presence.abs()).sum(1)
+    if prediction.node_labels is not None:
+        best = prediction.node_labels.log_softmax(2).amax(2)
+        score = score + (best * present).sum(1)
+    if prediction.edges.ndim == 3:
+        pairs = -torch.nn.functional.softplus(-prediction.edges.abs())
+    else:
+        pairs = prediction.edges.log_softmax(1).amax(1)
+    both = (present[:, :, None] & present[:, None, :]).triu(1)
+    return (score + (pairs * both).sum((1, 2))).exp()
+
+
+def shipped_names() -> list[str]:
+    """Names of the models that come with the package."""
+    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{MODEL_NAME}.json"))
+
+
+def load_model(source: str) -> SavedModel:
+    """A model from a run folder (its best checkpoint), a shipped model's name, or a model's .json file."""
+    path = _checkpoint_path(source)
+    saved = checkpoints.load(path)
+    try:
+        run = Run.model_validate(saved.facts["settings"])
+    except (KeyError, ValidationError) as error:
+        raise CheckpointError(f"{path}.json does not hold the settings of a run: {error}") from error
+    predictor = build_predictor(run)
+    prefix = "model.predictor."
+    weights = {name.removeprefix(prefix): t for name, t in saved.tensors.items() if name.startswith(prefix)}
+    try:
+        predictor.load_state_dict(weights)
+    except RuntimeError as error:
+        raise CheckpointError(f"{path}.json does not fit its own settings: {error}") from error
+    return SavedModel(Path(source).stem, run, VOCABULARY, predictor.eval(), saved.facts)
+
+
+def export_model(source: str, folder: Path, record: Mapping[str, Any]) -> None:
+    """Write a run's predictor alone, without matcher and optimiser, with the record of how it came about."""
+    saved = checkpoints.load(_checkpoint_path(source))
+    weights = {name: tensor for name, tensor in saved.tensors.items() if name.startswith("model.predictor.")}
+    checkpoints.save(folder / MODEL_NAME, Checkpoint(weights, {"settings": saved.facts["settings"], **record}))
+
+
+def _checkpoint_path(source: str) -> Path:
+    path = Path(source)
+    if path.is_dir():
+        for candidate in (path / "checkpoints" / "best", path / MODEL_NAME, path / "checkpoints" / "last"):
+            if checkpoints.exists(candidate):
+                return candidate
+        raise CheckpointError(f"{path} holds no checkpoint: is it the folder of a run?")
+    if path.suffix == ".json":
+        return path.with_suffix("")
+    if source in shipped_names():
+        return SHIPPED / source / MODEL_NAME
+    known = ", ".join(shipped_names()) or "none"
+    raise CheckpointError(f"no model {source!r}: give a run's folder, a model's .json file, or one of: {known}")

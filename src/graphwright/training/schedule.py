@@ -1,0 +1,42 @@
+"""The budget of a run and the learning rate over it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from graphwright.settings import Train
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a run may go: steps, minutes, or both (the strictest counts)."""
+
+    steps: int | None
+    minutes: float | None
+
+    @classmethod
+    def of(cls, train: Train, steps_per_epoch: int) -> Budget:
+        """The budget of a run, epochs counted in steps."""
+        limits = [train.steps, None if train.epochs is None else train.epochs * steps_per_epoch]
+        given = [limit for limit in limits if limit is not None]
+        return cls(min(given) if given else None, train.minutes)
+
+    def progress(self, step: int, seconds: float) -> float:
+        """Share of the budget used, 0 to 1, after `step` steps and `seconds` of training."""
+        shares = [0.0]
+        if self.steps is not None:
+            shares.append(step / self.steps)
+        if self.minutes is not None:
+            shares.append(seconds / (60 * self.minutes))
+        return min(max(shares), 1.0)
+
+
+def learning_rate(train: Train, progress: float) -> float:
+    """Linear warm-up over the first share of the budget, then a cosine down to the minimum."""
+    if progress < train.warmup:
+        # Never exactly zero: the first step would be lost.
+        return train.learning_rate * max(progress / train.warmup, 0.01)
+    fall = (progress - train.warmup) / (1 - train.warmup)
+    span = train.learning_rate - train.minimum_learning_rate
+    return train.minimum_learning_rate + span * (1 + math.cos(math.pi * fall)) / 2
