@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.table import Table
@@ -22,6 +22,8 @@ class Row:
     peer_ms: float
     ours_objective: float | None = None
     peer_objective: float | None = None
+    extras: Mapping[str, float] = field(default_factory=dict)
+    """What a benchmark measures besides, by name."""
 
     @property
     def ratio(self) -> float:
@@ -30,7 +32,8 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The row of DESIGN's contract."""
-        return {**asdict(self), "ratio": self.ratio}
+        facts = asdict(self)
+        return {**facts, "ratio": self.ratio, **facts.pop("extras")}
 
 
 def table(title: str, rows: Sequence[Row]) -> Table:
@@ -40,6 +43,9 @@ def table(title: str, rows: Sequence[Row]) -> Table:
         result.add_column(heading, no_wrap=True)
     for heading in ("n", "batch", "threads", "ours ms", "peer ms", "ratio", "ours obj.", "peer obj."):
         result.add_column(heading, justify="right", no_wrap=True)
+    extras = list(dict.fromkeys(name for row in rows for name in row.extras))
+    for name in extras:
+        result.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     for row in rows:
         result.add_row(
             row.name,
@@ -52,6 +58,7 @@ def table(title: str, rows: Sequence[Row]) -> Table:
             f"{row.ratio:.1f}x",
             _number(row.ours_objective),
             _number(row.peer_objective),
+            *(f"{row.extras[name]:.3g}" if name in row.extras else "" for name in extras),
         )
     return result
 

@@ -10,9 +10,13 @@ from torch import Tensor, nn
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
+from graphwright.models.precision import full, without_autocast
 from graphwright.transport import mirror_descent, sinkhorn
 
 Cost = Callable[[Tensor, Tensor], Tensor]
+
+LEAST_TOTAL = 1e-6
+"""Costs that sum to less are all the same; divided by less, their rounding errors would be read as differences."""
 
 
 def l1_cost(slots: Tensor, nodes: Tensor) -> Tensor:
@@ -21,7 +25,7 @@ def l1_cost(slots: Tensor, nodes: Tensor) -> Tensor:
 
 
 def inner_product_cost(slots: Tensor, nodes: Tensor) -> Tensor:
-    """(b, n, n) negative inner products, shifted to start at 0 so that the sum that normalises them is positive."""
+    """(b, n, n) negative inner products, shifted to start at 0: the sum that normalises them must be positive."""
     cost = -slots @ nodes.mT
     return cost - cost.amin((1, 2), keepdim=True)
 
@@ -30,8 +34,8 @@ class LearnedMatcher(Matcher):
     """Plan = Sinkhorn(cost / sum of the cost; epsilon, K).
 
     Slot states (with a code of the slot) and target states (padding replaced by one learned vector) are projected
-    separately to `dimension`. Gradients flow through plan, cost and both encoders; into the predictor only
-    unless `detach_states`.
+    separately to `dimension`. Gradients flow through plan, cost and the target encoder, and into the predictor's
+    states unless `detach_states`.
     """
 
     def __init__(
@@ -63,10 +67,12 @@ class LearnedMatcher(Matcher):
         seen = states.detach() if self.detach_states else states
         slots = self.project_slots(seen + self.slot_code)
         nodes = torch.where(target.mask[:, :, None], self.target_encoder(target), self.padding)
-        cost = self.cost(slots.float(), self.project_nodes(nodes).float())
-        # Sinkhorn stays in float32 under mixed precision: at these temperatures half digits are none.
-        total = cost.sum((1, 2), keepdim=True).clamp_min(torch.finfo(cost.dtype).tiny)
-        return sinkhorn(cost / total, self.epsilon, self.iterations).matrix
+        places = self.project_nodes(nodes)
+        # At these temperatures half the digits are none.
+        with without_autocast(states.device):
+            cost = self.cost(full(slots), full(places))
+            total = cost.sum((1, 2), keepdim=True).clamp_min(LEAST_TOTAL)
+            return sinkhorn(cost / total, self.epsilon, self.iterations).matrix
 
     def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
         """Plans with gradient."""
@@ -93,12 +99,12 @@ class RefinedMatcher(Matcher):
         match: Match = self.learned(states, prediction, target)
         if self.steps == 0:
             return match
-        problem = matching_problem(detached(prediction), target, self.loss)
-        refined = mirror_descent(
-            problem, match.plan.detach(), tau=self.tau, outer=self.steps, inner=self.inner
-        ).matrix
-        penalty = self.loss.marginals * marginal_penalty(match.plan, self.loss.penalty)
-        return Match(refined, problem.objective(match.plan) + penalty, match.health)
+        with without_autocast(states.device):
+            problem = matching_problem(detached(prediction), target, self.loss)
+            start = match.plan.detach()
+            refined = mirror_descent(problem, start, tau=self.tau, outer=self.steps, inner=self.inner)
+            penalty = self.loss.marginals * marginal_penalty(match.plan, self.loss.penalty)
+            return Match(refined.matrix, problem.objective(match.plan) + penalty, match.health)
 
 
 def detached(prediction: Prediction) -> Prediction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.matching.matcher import Match, Matcher
+from graphwright.models.precision import without_autocast
 from graphwright.transport import MatchingProblem, assign, permutation_matrix
 
 
@@ -22,9 +24,10 @@ class SolverMatcher(Matcher):
         self.loss = loss
 
     @torch.no_grad()
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
         """Plans of the solver."""
-        plan = self.solve(matching_problem(prediction, target, self.loss))
+        with without_autocast(states.device):
+            plan = self.solve(matching_problem(prediction, target, self.loss))
         return Match(plan, plan.new_zeros(len(plan)))
 
 
@@ -36,8 +39,10 @@ class LabelMatcher(Matcher):
         self.loss = loss
 
     @torch.no_grad()
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
         """Permutations."""
-        cost = matching_problem(prediction, target, self.loss).linear
+        # Diffused labels are left out: they count neighbours, so they depend on the edges.
+        with without_autocast(states.device):
+            cost = matching_problem(replace(prediction, diffusion=None), target, self.loss).linear
         plan = permutation_matrix(assign(cost), cost)
         return Match(plan, plan.new_zeros(len(plan)))

@@ -9,12 +9,15 @@ from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.learned import LearnedMatcher, detached, row_entropy
 from graphwright.matching.matcher import Match, Matcher
+from graphwright.models.precision import without_autocast
 from graphwright.transport import mirror_descent
 
 SMALLEST = 1e-30
 """Entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
 MEMORY = 0.9
-"""How much of the running gap one probe leaves."""
+"""How much of the running gap one probe leaves while every step is one."""
+RARE_MEMORY = 0.5
+"""The same while the solver is off and probes are rare."""
 
 
 class TaughtMatcher(Matcher):
@@ -45,6 +48,8 @@ class TaughtMatcher(Matcher):
         super().__init__()
         if not learned.detach_states:
             raise ValueError("a taught matcher must read detached states")
+        if reopened_gap < gap:
+            raise ValueError(f"reopened_gap must be at least gap, {gap:g}, got {reopened_gap:g}")
         self.learned = learned
         self.loss = loss
         self.tau, self.outer, self.inner = tau, outer, inner
@@ -66,22 +71,26 @@ class TaughtMatcher(Matcher):
         teaching = bool(self.taught)
         if not teaching and self.probes % self.probe_every:
             return Match(plan, nothing, health)
-        problem = matching_problem(detached(prediction), target, self.loss)
-        solved = mirror_descent(problem, tau=self.tau, outer=self.outer, inner=self.inner)
-        health["gap"] = self._probe(problem.objective(plan.detach()), solved.objective)
-        if not teaching:
-            return Match(plan, nothing, health)
-        penalty = self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
-        return Match(solved.matrix, self.imitation * imitation_loss(plan, solved.matrix, target) + penalty, health)
+        with without_autocast(states.device):
+            problem = matching_problem(detached(prediction), target, self.loss)
+            solved = mirror_descent(problem, tau=self.tau, outer=self.outer, inner=self.inner)
+            health["gap"] = self._probe(problem.objective(plan.detach()), solved.objective)
+            if not teaching:
+                return Match(plan, nothing, health)
+            penalty = self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
+            imitation = self.imitation * imitation_loss(plan, solved.matrix, target)
+        return Match(solved.matrix, imitation + penalty, health)
 
     def _probe(self, learned: Tensor, solved: Tensor) -> float:
-        """Update the running gap (over all processes), and the phase by it; returns this batch's gap."""
+        """Update the running gap, and the phase by it; returns this batch's gap, over all processes.
+
+        gap = (objective under the learned plan - objective under the solver's) / the latter, of batch sums.
+        """
         sums = torch.stack([learned.sum(), solved.sum()])
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(sums)
         gap = (sums[0] - sums[1]) / sums[1].clamp_min(1e-12)
-        # While the solver is off, probes are rare: each counts in full.
-        memory = MEMORY if bool(self.taught) else 0.5
+        memory = MEMORY if bool(self.taught) else RARE_MEMORY
         self.running_gap.mul_(memory).add_((1 - memory) * gap.to(self.running_gap))
         limit = self.gap if bool(self.taught) else self.reopened_gap
         self.taught.fill_(bool(self.running_gap > limit))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import Prediction, Vocabulary
+from graphwright.models.precision import full
 
 
 class GraphHead(nn.Module):
@@ -25,19 +26,19 @@ class GraphHead(nn.Module):
         )
 
     def forward(self, states: Tensor) -> Prediction:
-        """states (b, n, width) -> logits."""
+        """states (b, n, width) -> logits, in float32 under mixed precision; the edge logits' diagonal is zero."""
         ends = self.pair_input(states)
         n = states.shape[1]
         first, second = torch.triu_indices(n, n, 1, device=states.device)
-        upper = self.pair_output(ends[:, first] + ends[:, second])
+        upper = full(self.pair_output(ends[:, first] + ends[:, second]))
         edges = upper.new_zeros(states.shape[0], n, n, upper.shape[2])
         edges[:, first, second] = upper
         edges[:, second, first] = upper
         return Prediction(
-            presence=self.presence(states)[:, :, 0],
+            presence=full(self.presence(states)[:, :, 0]),
             edges=edges[..., 0] if edges.shape[3] == 1 else edges.permute(0, 3, 1, 2),
-            node_labels=None if self.labels is None else self.labels(states),
-            diffusion=None if self.diffusion is None else self.diffusion(states),
+            node_labels=None if self.labels is None else full(self.labels(states)),
+            diffusion=None if self.diffusion is None else full(self.diffusion(states)),
         )
 
 

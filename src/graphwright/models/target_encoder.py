@@ -10,14 +10,22 @@ from graphwright.models.positional import flip_signs, laplacian_encoding
 
 
 class TargetEncoder(nn.Module):
-    """Relational GIN: x <- x + MLP((1 + e) x + sum over labels c of A_c (x W_c)), labels and positions put in first.
+    """Relational GIN: x <- x + MLP((1 + e) y + sum over labels c of A_c W_c y), y = norm(x).
 
-    Without positional encodings (`positions = 0`) it is permutation equivariant to the last bit of symmetry: nodes
-    that an automorphism exchanges get the same state. The encodings break that symmetry (appendix B.2).
+    x starts as the node's label plus, where `positions` > 0, its Laplacian encoding. Without the encodings it is
+    permutation equivariant: nodes that an automorphism exchanges get the same state. The encodings break that
+    symmetry (appendix B.2).
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, width: int, layers: int, positions: int, *, random_signs: bool, dropout: float
+        self,
+        vocabulary: Vocabulary,
+        width: int,
+        layers: int,
+        positions: int,
+        *,
+        random_signs: bool,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.labels = nn.Embedding(len(vocabulary.nodes), width)

@@ -1,27 +1,51 @@
-"""Settings of a run."""
+"""Settings of a run: the schema, presets, YAML files, overrides by name."""
 
+from graphwright.settings.errors import SettingsError
+from graphwright.settings.options import Option, Section, options, sections
+from graphwright.settings.overrides import BUDGET, Override
+from graphwright.settings.presets import Preset, find_preset, presets
 from graphwright.settings.schema import (
+    Accelerator,
     ColoringTask,
     CostKind,
     EncoderKind,
     Loss,
     Matching,
     MatchingKind,
+    Metric,
     Model,
     Precision,
     Run,
     Train,
 )
+from graphwright.settings.source import CONFIG, is_run_folder, load_run
+from graphwright.settings.yaml_file import to_yaml
 
 __all__ = [
+    "BUDGET",
+    "CONFIG",
+    "Accelerator",
     "ColoringTask",
     "CostKind",
     "EncoderKind",
     "Loss",
     "Matching",
     "MatchingKind",
+    "Metric",
     "Model",
+    "Option",
+    "Override",
     "Precision",
+    "Preset",
     "Run",
+    "Section",
+    "SettingsError",
     "Train",
+    "find_preset",
+    "is_run_folder",
+    "load_run",
+    "options",
+    "presets",
+    "sections",
+    "to_yaml",
 ]

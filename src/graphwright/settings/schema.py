@@ -20,11 +20,13 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class Settings(BaseModel):
     """Base of all sections: frozen, and unknown names are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, coerce_numbers_to_str=True
+    )
 
 
 class ColoringTask(Settings):
-    """The Coloring task (SPEC section 4)."""
+    """Coloring: a picture of coloured regions; the graph says which regions touch and what colours they have."""
 
     capacity: Annotated[int, Field(ge=1, le=250)] = 10
     """Largest number of regions, N."""
@@ -43,6 +45,12 @@ class ColoringTask(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     """Which data set: sample i is a pure function of seed, split and i."""
 
+    @model_validator(mode="after")
+    def _sizes_in_order(self) -> Self:
+        if self.min_size > self.capacity:
+            raise ValueError(f"min_size {self.min_size} is more than capacity {self.capacity}")
+        return self
+
 
 class EncoderKind(StrEnum):
     """Image encoders."""
@@ -52,10 +60,12 @@ class EncoderKind(StrEnum):
 
 
 class Model(Settings):
-    """The predictor f = head . decoder . encoder."""
+    """The predictor: an encoder of the input, a decoder with one query per node, heads for the graph."""
 
     encoder: EncoderKind = EncoderKind.CNN
+    """What reads the picture: a light convolutional network, or SegFormer-B1."""
     encoder_width: Count = 96
+    """Width of the tokens that the decoder attends to."""
     encoder_blocks: Annotated[int, Field(ge=0)] = 3
     """Residual blocks of the convolutional encoder."""
     encoder_weights: Path | None = None
@@ -63,8 +73,11 @@ class Model(Settings):
     width: Count = 128
     """Width of the node decoder."""
     layers: Count = 3
+    """Layers of the node decoder."""
     heads: Count = 4
+    """Attention heads of the node decoder."""
     dropout: Share = 0.0
+    """Dropout of the node decoder and of the target encoder."""
     head_width: Count = 128
     """Hidden width of the output MLPs."""
 
@@ -94,18 +107,22 @@ class CostKind(StrEnum):
 
 
 class Matching(Settings):
-    """The matcher, learned or not (SPEC section 2)."""
+    """Who says which predicted node stands for which target node, and how."""
 
     kind: MatchingKind = MatchingKind.LEARNED
+    """A learned matcher (plain, taught by a solver, or refined by one), a solver alone, or the labels alone."""
     dimension: Count = 128
     """Width of the compared embeddings, d_m."""
     cost: CostKind = CostKind.L1
+    """How the learned matcher compares embeddings."""
     epsilon: Positive = 4.5e-5
     """Entropic regularisation on the normalised cost; epsilon N^2 is what means the same at every N."""
     iterations: Count = 20
     """Sinkhorn steps of the learned matcher, K_m."""
     target_layers: Count = 3
+    """Message-passing layers of the target encoder."""
     target_width: Count = 128
+    """Width of the target encoder."""
     positions: Annotated[int, Field(ge=0)] = 8
     """Laplacian eigenvectors given to the target encoder; 0 makes the matcher equivariant."""
     random_signs: bool = True
@@ -115,7 +132,9 @@ class Matching(Settings):
     tau: Positive = 0.1
     """Mirror descent: regularisation."""
     outer: Count = 20
+    """Mirror descent: steps at most, K_out."""
     inner: Count = 20
+    """Mirror descent: Sinkhorn steps in each, K_in."""
     steps: Count = 20
     """Conditional gradient: steps at most."""
     refinement: Annotated[int, Field(ge=0)] = 3
@@ -131,20 +150,30 @@ class Matching(Settings):
 
 
 class Loss(Settings):
-    """Weights of the terms and how edges are compared (SPEC section 1)."""
+    """Weights of the terms, and how edges are compared."""
 
     presence: NotNegative = 1.0
+    """Weight of whether a node is there."""
     node_labels: NotNegative = 1.0
+    """Weight of the node labels."""
     edge_labels: NotNegative = 0.2
+    """Weight of the edge labels, where edges have labels."""
     adjacency: NotNegative = 0.5
+    """Weight of whether an edge is there."""
     marginals: NotNegative = 1.0
     """Weight of the penalty on the plan's marginals; 0 turns it off."""
     diffusion: NotNegative = 1.0
+    """Weight of the neighbours' summed labels, where the task predicts them."""
     divergence: Divergence = Divergence.CROSS_ENTROPY
+    """How a predicted edge is compared with a target edge."""
     objective: Objective = Objective.J
+    """The relaxation: J, or the averages J_a and J_b."""
     order: Order = Order.PREDICTION_FIRST
+    """Which graph the plan transports."""
     reading: Reading = Reading.ROLE_PRESERVING
+    """Which side stands inside the logarithm when the order is swapped."""
     penalty: PenaltyDirection = PenaltyDirection.FORWARD
+    """Direction of the divergence that penalises wrong marginals."""
 
 
 class Precision(StrEnum):
@@ -155,42 +184,75 @@ class Precision(StrEnum):
     FLOAT16 = "16-mixed"
 
 
+class Accelerator(StrEnum):
+    """Kinds of device, as Lightning Fabric names them."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+    MPS = "mps"
+
+
+class Metric(StrEnum):
+    """Validation metrics that can name the best checkpoint."""
+
+    ISOMORPHIC = "isomorphic"
+    EDIT = "edit"
+    ALIGNED_EXACT = "aligned_exact"
+    ALIGNED_EDIT = "aligned_edit"
+    SIZE_ACCURACY = "size_accuracy"
+    NODE_ACCURACY = "node_accuracy"
+    EDGE_PRECISION = "edge_precision"
+    EDGE_RECALL = "edge_recall"
+
+
 class Train(Settings):
     """Optimiser, budget, data loading, devices."""
 
     batch_size: Count = 128
     """Samples per step, over all devices."""
     epochs: Count | None = None
+    """Budget in passes over the training samples; the strictest budget counts, and the schedule is planned for it."""
     steps: Count | None = None
+    """Budget in steps."""
     minutes: Positive | None = None
-    """Budget: the schedule is planned for whichever is given, the strictest if several are."""
+    """Budget in minutes of training, over all sessions."""
     learning_rate: Positive = 1e-3
+    """Largest learning rate of AdamW, reached after the warm-up."""
     minimum_learning_rate: NotNegative = 1e-5
+    """Where the cosine ends."""
     warmup: Share = 0.05
     """Share of the budget over which the learning rate rises."""
     weight_decay: NotNegative = 0.01
+    """Weight decay of AdamW."""
     clip: Positive = 1.0
     """Largest norm of the gradient."""
     precision: Precision = Precision.FLOAT32
-    accelerator: str = "auto"
-    devices: str = "auto"
-    """A number of devices, or auto."""
+    """Arithmetic: single, or mixed with half precision."""
+    accelerator: Accelerator = Accelerator.AUTO
+    """Kind of device."""
+    devices: Annotated[str, Field(pattern=r"^(auto|[1-9][0-9]*)$", title="a whole number at least 1, or auto")] = "auto"
+    """Devices per machine: a number, or auto."""
     nodes: Count = 1
+    """Machines (torchrun or SLURM start the processes)."""
     workers: Annotated[int, Field(ge=0)] = 1
     """Processes that prepare data."""
     threads: Annotated[int, Field(ge=0)] = 0
     """Torch threads; 0 means all cores."""
     seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the weights, the dropout and the order of the samples."""
     augment: bool = True
+    """Flip and turn the training pictures at random."""
     log_every: Count = 50
     """Steps between log lines."""
     validate_every: Count = 1000
     """Steps between validations."""
     validation_samples: Count = 512
+    """Samples in each validation."""
     checkpoint_minutes: Positive = 2.0
     """Minutes between checkpoints of the last state."""
-    metric: str = "isomorphic"
-    """Validation metric that names the best checkpoint and stops early; "edit" and "loss" count downwards."""
+    metric: Metric = Metric.ISOMORPHIC
+    """Validation metric that names the best checkpoint and stops early; edits count downwards."""
     patience: Annotated[int, Field(ge=0)] = 0
     """Validations without improvement before stopping; 0 never stops early."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +18,17 @@ class ConvolutionalEncoder(nn.Module):
 
     def __init__(self, side: int, width: int, blocks: int) -> None:
         super().__init__()
-        if side % 4:
+        if side % 4 or side < 4:
             raise ValueError(f"side must be a multiple of 4, got {side}")
+        if width < 2:
+            raise ValueError(f"width must be at least 2, got {width}")
+        self.side = side
         half = width // 2
         self.stem = nn.Sequential(
-            nn.Conv2d(3, half, 5, stride=2, padding=2), nn.GELU(), _Residual(half), nn.Conv2d(half, width, 2, stride=2)
+            nn.Conv2d(3, half, 5, stride=2, padding=2),
+            nn.GELU(),
+            _Residual(half),
+            nn.Conv2d(half, width, 2, stride=2),
         )
         self.blocks = nn.Sequential(*(_Residual(width) for _ in range(blocks)))
         self.places = nn.Parameter(0.02 * torch.randn((side // 4) ** 2, width))
@@ -28,6 +36,7 @@ class ConvolutionalEncoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width)."""
+        _check_images(images, self.side)
         # Channels last is the layout that CPU convolutions are written for.
         features = self.stem((images * 4 - 2).contiguous(memory_format=torch.channels_last))
         tokens = self.blocks(features).flatten(2).mT
@@ -49,26 +58,27 @@ class _Residual(nn.Module):
 
 
 class SegformerEncoder(nn.Module):
-    """SegFormer-B1 of `transformers`: its four scales, projected and brought to a quarter of the side, summed."""
+    """SegFormer-B1 of `transformers`: its four scales, projected and brought to a quarter of the side, summed.
+
+    weights: a local folder as `save_pretrained` writes it, of any SegFormer variant; None for a random B1.
+    """
 
     def __init__(self, side: int, width: int, weights: Path | None) -> None:
         super().__init__()
-        try:
-            from transformers import SegformerConfig, SegformerModel
-        except ImportError as error:
-            raise ImportError("SegFormer needs transformers: pip install 'graphwright[image]'") from error
-        if weights is None:
-            # The B1 variant: widths and depths of Xie et al. 2021, table 6.
-            config = SegformerConfig(hidden_sizes=[64, 128, 320, 512], depths=[2, 2, 2, 2])
-            self.backbone = SegformerModel(config)
-        else:
-            self.backbone = SegformerModel.from_pretrained(weights, local_files_only=True)
-        self.project = nn.ModuleList(nn.Linear(size, width) for size in self.backbone.config.hidden_sizes)
-        self.places = nn.Parameter(0.02 * torch.randn(-(-side // 4) ** 2, width))
+        self.side = side
+        self.backbone = _random_b1() if weights is None else _pretrained(weights)
+        config = self.backbone.config
+        quarter = -(-side // 4)
+        # Attention of the first scale shrinks its keys by this much: a smaller picture would leave none.
+        if quarter < config.sr_ratios[0]:
+            raise ValueError(f"side must be at least {4 * config.sr_ratios[0] - 3} for SegFormer, got {side}")
+        self.project = nn.ModuleList(nn.Linear(size, width) for size in config.hidden_sizes)
+        self.places = nn.Parameter(0.02 * torch.randn(quarter**2, width))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, images: Tensor) -> Tensor:
-        """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width)."""
+        """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width), a fraction counting as one."""
+        _check_images(images, self.side)
         scales = self.backbone(images * 4 - 2, output_hidden_states=True).hidden_states
         finest = scales[0].shape[-2:]
         total = torch.zeros((), device=images.device)
@@ -77,3 +87,38 @@ class SegformerEncoder(nn.Module):
             total = total + nn.functional.interpolate(mapped, size=finest, mode="bilinear", align_corners=False)
         result: Tensor = self.norm(total.flatten(2).mT + self.places)
         return result
+
+
+def _segformer() -> Any:
+    try:
+        from transformers import SegformerModel
+    except ImportError as error:
+        raise ImportError("SegFormer needs transformers: pip install 'graphwright[image]'") from error
+    return SegformerModel
+
+
+def _random_b1() -> Any:
+    model = _segformer()
+    # The B1 variant: widths and depths of Xie et al. 2021, table 6.
+    return model(model.config_class(hidden_sizes=[64, 128, 320, 512], depths=[2, 2, 2, 2]))
+
+
+def _pretrained(folder: Path) -> Any:
+    model = _segformer()
+    try:
+        kind = json.loads((folder / "config.json").read_text()).get("model_type")
+        if kind != "segformer":
+            raise ValueError(f"{folder} holds a {kind}, not a SegFormer")
+        backbone, report = model.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+    except OSError as error:
+        raise ValueError(f"{folder} is not a folder of pretrained weights: {error}") from error
+    # What a folder does not hold would silently stay random.
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise ValueError(f"{folder} does not hold a whole SegFormer: {', '.join(missing[:3])} missing")
+    return backbone
+
+
+def _check_images(images: Tensor, side: int) -> None:
+    if images.ndim != 4 or tuple(images.shape[1:]) != (3, side, side):
+        raise ValueError(f"images must have shape (b, 3, {side}, {side}), got {tuple(images.shape)}")

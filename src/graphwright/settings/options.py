@@ -1,0 +1,136 @@
+"""The schema as a list of options: what each is called, may be, is by default and means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
+from functools import cache
+from typing import Any
+
+from graphwright.settings.schema import Run
+
+CLOSE = 0.6
+"""Names less alike than this are no suggestion."""
+SHORTENED = 0.95
+"""Likeness of a name to its beginning (eps, epsilon) or its initials (lr, learning_rate)."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of the schema. `key` is section.name; `allowed` says in words what values it takes."""
+
+    section: str
+    name: str
+    allowed: str
+    choices: tuple[str, ...]
+    nullable: bool
+    default: object
+    meaning: str
+
+    @property
+    def key(self) -> str:
+        """How the option is called on the command line, without the dashes."""
+        return f"{self.section}.{self.name}"
+
+    def nearest_choice(self, value: object) -> str | None:
+        """The choice that was probably meant."""
+        close = get_close_matches(str(value).lower(), self.choices, 1)
+        return close[0] if close else None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the schema and what it is about."""
+
+    name: str
+    meaning: str
+    options: tuple[Option, ...]
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """All sections, in the schema's order."""
+    schema = Run.model_json_schema()
+    defaults = Run()
+    result = []
+    for name, reference in schema["properties"].items():
+        found = _resolve(reference, schema["$defs"])
+        values = getattr(defaults, name)
+        options = tuple(
+            _option(name, field, _resolve(part, schema["$defs"]), getattr(values, field))
+            for field, part in found["properties"].items()
+        )
+        result.append(Section(name, found.get("description", ""), options))
+    return tuple(result)
+
+
+@cache
+def options() -> dict[str, Option]:
+    """All options by key, in the schema's order."""
+    return {option.key: option for section in sections() for option in section.options}
+
+
+def nearest(key: str) -> Option | None:
+    """The option that was probably meant by a key that is none."""
+    likeness, option = max(((_likeness(key, option), option) for option in options().values()), key=lambda pair: pair[0])
+    return option if likeness >= CLOSE else None
+
+
+def _likeness(key: str, option: Option) -> float:
+    """From 0 to 1. The name counts more than the section: a known name in the wrong section is the usual slip."""
+    section, _, name = key.lower().replace("-", "_").rpartition(".")
+    return 0.7 * _name_likeness(name, option.name) + 0.3 * SequenceMatcher(None, section, option.section).ratio()
+
+
+def _name_likeness(name: str, known: str) -> float:
+    if name == known:
+        return 1.0
+    initials = "".join(word[0] for word in known.split("_"))
+    shortened = name and (known.startswith(name) or name.startswith(known) or (len(name) > 1 and name == initials))
+    return SHORTENED if shortened else SequenceMatcher(None, name, known).ratio()
+
+
+def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of a JSON schema with its reference, if it has one, put in place; its own words come first."""
+    if "$ref" not in part:
+        return dict(part)
+    return definitions[part["$ref"].rpartition("/")[2]] | {name: part[name] for name in part if name != "$ref"}
+
+
+def _option(section: str, name: str, part: Mapping[str, Any], default: object) -> Option:
+    kinds = part.get("anyOf", [part])
+    value = next(kind for kind in kinds if kind.get("type") != "null")
+    nullable = len(kinds) > 1
+    return Option(
+        section=section,
+        name=name,
+        allowed=_allowed(value) + (", or none" if nullable else ""),
+        choices=tuple(value.get("enum", ())),
+        nullable=nullable,
+        default=default,
+        meaning=part.get("description", ""),
+    )
+
+
+def _allowed(value: Mapping[str, Any]) -> str:
+    """A JSON schema of one value in words."""
+    if "enum" in value:
+        return "one of " + ", ".join(value["enum"])
+    if value["type"] == "boolean":
+        return "true or false"
+    if value["type"] == "string":
+        # A pattern says nothing to a person: such a field puts its rule into words as its title.
+        return "a path" if value.get("format") == "path" else value["title"] if "pattern" in value else "text"
+    noun = "a whole number" if value["type"] == "integer" else "a number"
+    bounds = [
+        f"{words} {value[name]:g}"
+        for name, words in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "below"),
+        )
+        if name in value
+    ]
+    return f"{noun} {' and '.join(bounds)}" if bounds else noun

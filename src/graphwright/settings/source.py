@@ -1,0 +1,62 @@
+"""Where a run's settings come from: a preset, a YAML file or the folder of an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphwright.settings.apply import Layer, apply
+from graphwright.settings.errors import SettingsError
+from graphwright.settings.overrides import Override
+from graphwright.settings.presets import find_preset, no_preset
+from graphwright.settings.schema import Run
+from graphwright.settings.yaml_file import read_settings
+
+CONFIG = "config.yaml"
+CONFIGS = (CONFIG, "config.json")
+"""What a run folder's settings are called, and were."""
+
+
+def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
+    """The settings that a preset's name, a YAML file or a run folder stands for, with overrides on top.
+
+    A YAML file starts from the defaults, or from a preset if it says `preset: NAME`. Overrides that give a budget
+    (epochs, steps or minutes) replace the budget underneath.
+    """
+    return apply([*_layers(settings_file(source)), overrides])
+
+
+def settings_file(source: str) -> Path:
+    """The file behind a source; an error says what was looked for."""
+    path = Path(source)
+    looks_like_path = len(path.parts) > 1 or path.is_absolute() or path.suffix in (".yaml", ".yml", ".json")
+    preset = None if looks_like_path else find_preset(source)
+    if preset is not None:
+        return preset.path
+    if path.is_dir():
+        found = next((path / name for name in CONFIGS if (path / name).exists()), None)
+        if found is None:
+            raise SettingsError(f"{path} is no run folder: it holds no {CONFIG}")
+        return found
+    if looks_like_path or path.exists():
+        return path
+    raise no_preset(source, f"there is no preset, file or run folder {source!r}")
+
+
+def is_run_folder(source: str) -> bool:
+    """Whether a source is the folder of an earlier run."""
+    return Path(source).is_dir() and settings_file(source).parent == Path(source)
+
+
+def _layers(path: Path) -> list[Layer]:
+    """A file's settings, above those of the presets that it starts from."""
+    found = read_settings(path)
+    if found.preset is None:
+        return [found.overrides]
+    name = str(found.preset.value)
+    preset = find_preset(name)
+    if preset is None:
+        raise no_preset(name, f"{found.preset.shown}: there is no preset {name!r}")
+    if preset.path.resolve() == path.resolve():
+        raise SettingsError(f"{found.preset.shown}: {name} cannot start from itself")
+    return [*_layers(preset.path), found.overrides]

@@ -1,0 +1,71 @@
+"""Models by name: run folders, model files, shipped ones."""
+
+import json
+
+import pytest
+import torch
+
+from graphwright.graphs import Prediction
+from graphwright.tasks.coloring import ColoringDataset
+from graphwright.training.assembly import coloring_config
+from graphwright.training.checkpoint import CheckpointError
+from graphwright.training.saved_model import confidence, export_model, load_model, shipped_names
+
+
+def some_inputs(model, count=3):
+    data = ColoringDataset(coloring_config(model.run.task), "test")
+    return data.batch(range(count))[0]
+
+
+def test_exported_model_predicts_as_its_run_does(tiny_run, tmp_path):
+    export_model(str(tiny_run), tmp_path / "small", {"note": "for a test"})
+    model, exported = load_model(str(tiny_run)), load_model(str(tmp_path / "small"))
+    inputs = some_inputs(model)
+    for first, second in zip(model.predict(inputs), exported.predict(inputs), strict=True):
+        assert first.graph == second.graph
+        assert first.confidence == second.confidence
+    assert exported.facts["note"] == "for a test"
+    by_file = load_model(str(tmp_path / "small" / "model.json"))
+    assert by_file.predict(inputs)[0].graph == exported.predict(inputs)[0].graph
+    (weights,) = (tmp_path / "small").glob("*.safetensors")
+    assert weights.stat().st_size < sum(p.stat().st_size for p in (tiny_run / "checkpoints").glob("best-*"))
+
+
+def test_damaged_models_are_refused_by_name(tiny_run, tmp_path):
+    export_model(str(tiny_run), tmp_path / "small", {})
+    (weights,) = (tmp_path / "small").glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=rf"{weights.name} is truncated or altered"):
+        load_model(str(tmp_path / "small"))
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        load_model(str(tmp_path))
+
+
+def test_settings_that_do_not_fit_the_weights_are_refused(tiny_run, tmp_path):
+    export_model(str(tiny_run), tmp_path / "small", {})
+    note = tmp_path / "small" / "model.json"
+    record = json.loads(note.read_text())
+    record["facts"]["settings"]["model"]["width"] = 32
+    note.write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match="does not fit its own settings"):
+        load_model(str(tmp_path / "small"))
+    record["facts"]["settings"]["model"]["width"] = "wide"
+    note.write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match="does not hold the settings of a run"):
+        load_model(str(tmp_path / "small"))
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_shipped_model_loads_and_predicts(name):
+    model = load_model(name)
+    assert all(each.graph.size for each in model.predict(some_inputs(model)))
+
+
+def test_confidence_is_the_probability_of_all_decisions():
+    prediction = Prediction(
+        presence=torch.tensor([[2.0, 1.0, -3.0]]),
+        edges=torch.tensor([[[0.0, 0.5, 9.0], [0.5, 0.0, 9.0], [9.0, 9.0, 0.0]]]),
+        node_labels=torch.tensor([[[1.0, 0.0], [0.0, 4.0], [0.0, 0.0]]]),
+    )
+    sigmoid = torch.sigmoid(torch.tensor([2.0, 1.0, 3.0, 0.5, 1.0, 4.0]))
+    torch.testing.assert_close(confidence(prediction), sigmoid.prod()[None])
