@@ -15,7 +15,9 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/python examples/match_two_graphs.py demo
+	rm -rf demo/run
+	$(BIN)/graphwright train demo --out demo/run
+	$(BIN)/graphwright report demo/run --out demo/report.html --title 'graphwright demo'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

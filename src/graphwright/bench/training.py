@@ -37,7 +37,7 @@ def measure_training(
     """One row per matching and size: milliseconds per sample of forward, backward and optimiser.
 
     `load` gives the run of a size. plan_share: the part of the step that goes when the plan is given, i.e. target
-    encoder and matcher or solver, forward and backward. The peer is the step with Any2Graph's conditional gradient.
+    encoder and matcher or solver, forward and backward. The peer is the step with Any2Graph's solver.
     """
     with threads(threads_used):
         for n in sizes:

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from graphwright import __version__
-from graphwright.cli import bench, data, evaluate, predict, report
+from graphwright.cli import bench, data, evaluate, export, predict, report, train
+from graphwright.cli.exit_codes import DONE, INTERNAL, INTERRUPTED, SOME_FAILED, USAGE
 from graphwright.cli.memory import keep_freed_memory
 
-DONE, SOME_FAILED, USAGE, INTERRUPTED, INTERNAL = 0, 1, 2, 3, 4
+__all__ = ["DONE", "INTERNAL", "INTERRUPTED", "SOME_FAILED", "USAGE", "main", "parser"]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -25,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--version", action="version", version=f"graphwright {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (evaluate, predict, data, report, bench):
+    for command in (train, evaluate, predict, data, report, export, bench):
         command.add_parser(commands)
     return result
 
@@ -33,8 +34,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; never end in a bare traceback."""
     keep_freed_memory()
-    arguments = parser().parse_args(argv)
     try:
+        words, overrides = train.split(sys.argv[1:] if argv is None else argv)
+        arguments = parser().parse_args(words, argparse.Namespace(overrides=overrides))
         code: int = arguments.run(arguments)
         return code
     except KeyboardInterrupt:

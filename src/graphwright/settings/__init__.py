@@ -18,7 +18,7 @@ from graphwright.settings.schema import (
     Run,
     Train,
 )
-from graphwright.settings.source import CONFIG, is_run_folder, load_run
+from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
 from graphwright.settings.yaml_file import to_yaml
 
 __all__ = [
@@ -47,5 +47,6 @@ __all__ = [
     "options",
     "presets",
     "sections",
+    "settings_file",
     "to_yaml",
 ]

@@ -47,7 +47,9 @@ def _in_one_line(error: ValidationError, chosen: dict[str, Override]) -> Setting
         return refused(chosen[f"{section}.{names[0]}"])
     reason = first["msg"].removeprefix("Value error, ")
     involved = [
-        override for override in chosen.values() if override.option.section == section and override.option.name in reason
+        override
+        for override in chosen.values()
+        if override.option.section == section and override.option.name in reason
     ]
     # The command line comes last and is what the person has just typed.
     shown = involved[-1].shown if involved else section

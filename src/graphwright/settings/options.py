@@ -73,7 +73,9 @@ def options() -> dict[str, Option]:
 
 def nearest(key: str) -> Option | None:
     """The option that was probably meant by a key that is none."""
-    likeness, option = max(((_likeness(key, option), option) for option in options().values()), key=lambda pair: pair[0])
+    likeness, option = max(
+        ((_likeness(key, option), option) for option in options().values()), key=lambda pair: pair[0]
+    )
     return option if likeness >= CLOSE else None
 
 

@@ -212,7 +212,7 @@ class Train(Settings):
     batch_size: Count = 128
     """Samples per step, over all devices."""
     epochs: Count | None = None
-    """Budget in passes over the training samples; the strictest budget counts, and the schedule is planned for it."""
+    """Budget in passes over the training samples; the schedule is planned for the strictest budget given."""
     steps: Count | None = None
     """Budget in steps."""
     minutes: Positive | None = None
@@ -231,7 +231,9 @@ class Train(Settings):
     """Arithmetic: single, or mixed with half precision."""
     accelerator: Accelerator = Accelerator.AUTO
     """Kind of device."""
-    devices: Annotated[str, Field(pattern=r"^(auto|[1-9][0-9]*)$", title="a whole number at least 1, or auto")] = "auto"
+    devices: Annotated[str, Field(pattern=r"^(auto|[1-9][0-9]*)$", title="a whole number at least 1, or auto")] = (
+        "auto"
+    )
     """Devices per machine: a number, or auto."""
     nodes: Count = 1
     """Machines (torchrun or SLURM start the processes)."""

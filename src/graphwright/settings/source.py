@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
 def settings_file(source: str) -> Path:
     """The file behind a source; an error says what was looked for."""
     path = Path(source)
-    looks_like_path = len(path.parts) > 1 or path.is_absolute() or path.suffix in (".yaml", ".yml", ".json")
+    separated = any(mark in source for mark in (os.sep, os.altsep) if mark)
+    looks_like_path = separated or path.suffix in (".yaml", ".yml", ".json")
     preset = None if looks_like_path else find_preset(source)
     if preset is not None:
         return preset.path
@@ -45,7 +47,7 @@ def settings_file(source: str) -> Path:
 
 def is_run_folder(source: str) -> bool:
     """Whether a source is the folder of an earlier run."""
-    return Path(source).is_dir() and settings_file(source).parent == Path(source)
+    return settings_file(source).parent == Path(source)
 
 
 def _layers(path: Path) -> list[Layer]:

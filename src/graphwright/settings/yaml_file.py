@@ -79,14 +79,16 @@ def _settings(name: str, place: str, node: Node, path: Path) -> Iterator[Overrid
             raise unknown_section(name, f"{place}: {name}")
         yield _setting(name, place, node)
     elif node.tag != NULL:
-        for field, line, value in _entries(node, path, f"{name} to hold settings such as {section.options[0].name}"):
+        for field, line, value in _entries(
+            node, path, f"{name} to hold settings such as {section.options[0].name}"
+        ):
             yield _setting(f"{name}.{field}", line, value)
 
 
 def _setting(key: str, place: str, node: Node) -> Override:
     override = Override(key, None if node.tag == NULL else _scalar(node), place)
     if _scalar(node) is None:
-        raise SettingsError(f"{override.shown} must be {override.option.allowed}, got a {node.id}")
+        raise SettingsError(f"{override.shown} must be {override.option.allowed}, got {_kind(node)}")
     return override
 
 
@@ -106,6 +108,10 @@ def _entries(node: Node, path: Path, expected: str) -> Iterator[tuple[str, str, 
         raise SettingsError(f"{path}:{node.start_mark.line + 1}: expected {expected}")
     for key, value in node.value:
         yield str(key.value), f"{path}:{key.start_mark.line + 1}", value
+
+
+def _kind(node: Node) -> str:
+    return "a list" if isinstance(node.value, list) and node.tag.endswith("seq") else "a section"
 
 
 def _scalar(node: Node) -> str | None:

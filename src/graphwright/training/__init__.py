@@ -2,9 +2,10 @@
 
 from graphwright.training.assembly import TrainingModel, build, build_matcher, build_predictor
 from graphwright.training.evaluation import Evaluation, evaluate_predictor
-from graphwright.training.loop import Trained, train
+from graphwright.training.loop import DivergenceError, Trained, train
 
 __all__ = [
+    "DivergenceError",
     "Evaluation",
     "Trained",
     "TrainingModel",

@@ -28,6 +28,7 @@ from graphwright.models import (
     SegformerEncoder,
     TargetEncoder,
 )
+from graphwright.models.precision import without_autocast
 from graphwright.settings import ColoringTask, CostKind, EncoderKind, Loss, Matching, MatchingKind, Run
 from graphwright.tasks.coloring import VOCABULARY, ColoringConfig
 from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent
@@ -62,7 +63,6 @@ def build_predictor(run: Run) -> GraphPredictor:
 def build_matcher(run: Run) -> Matcher:
     """The matcher that the settings name."""
     matching, loss = run.matching, loss_settings(run.loss)
-    mirror = {"tau": matching.tau, "inner": matching.inner}
     match matching.kind:
         case MatchingKind.LABELS:
             return LabelMatcher(loss)
@@ -74,17 +74,18 @@ def build_matcher(run: Run) -> Matcher:
             return _learned(run, VOCABULARY, detach=matching.detach_states)
         case MatchingKind.REFINED:
             learned = _learned(run, VOCABULARY, detach=matching.detach_states)
-            return RefinedMatcher(learned, loss, steps=matching.refinement, **mirror)
+            return RefinedMatcher(learned, loss, tau=matching.tau, steps=matching.refinement, inner=matching.inner)
         case MatchingKind.TAUGHT:
             return TaughtMatcher(
                 _learned(run, VOCABULARY, detach=True),
                 loss,
+                tau=matching.tau,
                 outer=matching.outer,
+                inner=matching.inner,
                 imitation=matching.imitation,
                 gap=matching.gap,
                 reopened_gap=matching.reopened_gap,
                 probe_every=matching.probe_every,
-                **mirror,
             )
 
 
@@ -142,7 +143,9 @@ class StepResult(NamedTuple):
 class TrainingModel(nn.Module):
     """Predictor and matcher as one module, whose forward is the loss (so that DDP sees every parameter)."""
 
-    def __init__(self, predictor: GraphPredictor, matcher: Matcher, loss: LossSettings, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, predictor: GraphPredictor, matcher: Matcher, loss: LossSettings, vocabulary: Vocabulary
+    ) -> None:
         super().__init__()
         self.predictor = predictor
         self.matcher = matcher
@@ -154,7 +157,8 @@ class TrainingModel(nn.Module):
         target = GraphBatch(mask, node_labels, edge_labels, self.vocabulary)
         predicted = self.predictor(inputs)
         match = self.matcher(predicted.states, predicted.graphs, target)
-        loss = graph_loss(predicted.graphs, target, match.plan, self.loss)
+        with without_autocast(inputs.device):
+            loss = graph_loss(predicted.graphs, target, match.plan, self.loss)
         terms = torch.stack([getattr(loss, name).detach().mean() for name in LOSS_TERMS])
         auxiliary = match.auxiliary.detach().mean()
         return StepResult((loss.total + match.auxiliary).mean(), torch.cat([terms, auxiliary[None]]), match.health)

@@ -15,6 +15,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 FORMAT = 1
+ATTEMPTS = 5
+"""Times to start reading again while a run in progress replaces the checkpoint being read."""
 
 
 class CheckpointError(ValueError):
@@ -42,11 +44,20 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     tensor_file = path.parent / f"{path.name}-{digest[:12]}.safetensors"
     _sync(draft)
     os.replace(draft, tensor_file)
-    record = {"format": FORMAT, "tensors": tensor_file.name, "sha256": digest, "facts": dict(checkpoint.facts)}
+    _sync_folder(path.parent)
+    facts = dict(checkpoint.facts)
+    record = {
+        "format": FORMAT,
+        "tensors": tensor_file.name,
+        "sha256": digest,
+        "facts_sha256": _facts_digest(facts),
+        "facts": facts,
+    }
     note = path.parent / f".{path.name}.json.draft"
     note.write_text(json.dumps(record, indent=2) + "\n")
     _sync(note)
     os.replace(note, _note(path))
+    _sync_folder(path.parent)
     for other in path.parent.glob(f"{path.name}-*.safetensors"):
         if other != tensor_file:
             other.unlink()
@@ -54,31 +65,53 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint, or raise `CheckpointError` naming the file at fault."""
-    note = _note(path)
-    try:
-        record = json.loads(note.read_text())
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{note} does not exist") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{note} is damaged: {error}") from error
-    if not isinstance(record, dict) or not {"format", "tensors", "sha256", "facts"} <= set(record):
-        raise CheckpointError(f"{note} is not a checkpoint of graphwright")
-    if record["format"] != FORMAT:
-        raise CheckpointError(f"{note} has format {record['format']}, this version reads {FORMAT}")
-    tensor_file = path.parent / Path(str(record["tensors"])).name
-    if not tensor_file.exists():
-        raise CheckpointError(f"{tensor_file}, which {note} names, does not exist")
-    if _digest(tensor_file) != record["sha256"]:
-        raise CheckpointError(f"{tensor_file} is truncated or altered: its checksum is not the one in {note}")
-    try:
-        return Checkpoint(load_file(tensor_file), record["facts"])
-    except SafetensorError as error:
-        raise CheckpointError(f"{tensor_file} is damaged: {error}") from error
+    for _ in range(ATTEMPTS):
+        record = _read_note(path)
+        try:
+            return _load_tensors(path, record)
+        except CheckpointError:
+            # A run that goes on may have replaced the checkpoint after its note was read.
+            if _read_note(path) == record:
+                raise
+    raise CheckpointError(f"{_note(path)} is replaced faster than it can be read")
 
 
 def exists(path: Path) -> bool:
     """Whether a checkpoint was committed under this name."""
     return _note(path).exists()
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    note = _note(path)
+    try:
+        record = json.loads(note.read_text())
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{note} does not exist") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise CheckpointError(f"{note} is damaged: {error}") from error
+    if not isinstance(record, dict) or not {"format", "tensors", "sha256", "facts"} <= set(record):
+        raise CheckpointError(f"{note} is not a checkpoint of graphwright")
+    if record["format"] != FORMAT:
+        raise CheckpointError(f"{note} has format {record['format']}, this version reads {FORMAT}")
+    # Notes older than the facts' checksum have none.
+    if not isinstance(record["facts"], dict) or record.get("facts_sha256") not in (
+        None,
+        _facts_digest(record["facts"]),
+    ):
+        raise CheckpointError(f"{note} is altered: the checksum of its facts is not the one it names")
+    return record
+
+
+def _load_tensors(path: Path, record: dict[str, Any]) -> Checkpoint:
+    note, tensor_file = _note(path), path.parent / Path(str(record["tensors"])).name
+    if not tensor_file.is_file():
+        raise CheckpointError(f"{tensor_file}, which {note} names, does not exist")
+    try:
+        if _digest(tensor_file) != record["sha256"]:
+            raise CheckpointError(f"{tensor_file} is truncated or altered: its checksum is not the one in {note}")
+        return Checkpoint(load_file(tensor_file), record["facts"])
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{tensor_file} is damaged: {error}") from error
 
 
 def _note(path: Path) -> Path:
@@ -90,6 +123,20 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _facts_digest(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
 def _sync(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make renames inside the folder outlive a power cut; elsewhere than on POSIX that is left to the system."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -14,7 +14,7 @@ SHOWN = ("loss", "presence", "node_labels", "edge_labels", "adjacency", "margina
 
 
 class Display:
-    """A progress bar with the loss terms, samples per second and the time left; plain lines where no terminal is."""
+    """A progress bar with the loss terms, samples per second and the time left; plain lines without a terminal."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -41,9 +41,13 @@ class Display:
             TextColumn("{task.fields[terms]}"),
         )
         with Progress(*columns, console=self.console) as bar:
-            self._bar, self._task = bar, bar.add_task("training", total=1.0, completed=fraction, terms="")
-            yield
-        self._bar = None
+            task = bar.add_task("training", total=1.0, terms="")
+            bar.update(task, completed=fraction)
+            self._bar, self._task = bar, task
+            try:
+                yield
+            finally:
+                self._bar = None
 
     def show(self, record: dict[str, Any], fraction: float) -> None:
         """One log record."""

@@ -54,15 +54,17 @@ def evaluate_predictor(
     predictor.eval()
     device = next(predictor.parameters()).device
     slots, assignments, targets = [], [], []
-    for start in range(0, len(indices), batch_size):
-        inputs, target = samples.batch(indices[start : start + batch_size])
-        prediction = predictor(inputs.to(device)).graphs
-        slots.append(harden(prediction, vocabulary))
-        plan = mirror_descent(matching_problem(prediction, target.to(device), loss)).matrix
-        assignments.append(round_to_permutation(plan.mT))
-        targets += target.graphs()
-        advance(len(target))
-    predictor.train(was_training)
+    try:
+        for start in range(0, len(indices), batch_size):
+            inputs, target = samples.batch(indices[start : start + batch_size])
+            prediction = predictor(inputs.to(device)).graphs
+            slots.append(harden(prediction, vocabulary))
+            plan = mirror_descent(matching_problem(prediction, target.to(device), loss)).matrix
+            assignments.append(round_to_permutation(plan.mT))
+            targets += target.graphs()
+            advance(len(target))
+    finally:
+        predictor.train(was_training)
     joined = Slots(
         torch.cat([part.presence for part in slots]),
         torch.cat([part.node_labels for part in slots]),

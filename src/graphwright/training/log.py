@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import os
 from pathlib import Path
 from typing import Any, Protocol
 
 COLUMNS = (
     "step", "seconds", "learning_rate", "samples_per_second", "loss", "presence", "node_labels", "edge_labels",
-    "adjacency", "diffusion", "marginals", "auxiliary", "gradient_norm", "row_entropy", "gap", "solver",
-    "validation_loss", "isomorphic", "edit", "aligned_exact", "aligned_edit", "size_accuracy", "node_accuracy",
+    "adjacency", "diffusion", "marginals", "auxiliary", "gradient_norm", "row_entropy", "gap", "solver", "skipped",
+    "isomorphic", "edit", "aligned_exact", "aligned_edit", "size_accuracy", "node_accuracy",
     "edge_precision", "edge_recall",
 )  # fmt: skip
 """The CSV's columns: fixed, so that a resumed run appends to the same table."""
+VALIDATION = "isomorphic"
+"""What only the records of validations have."""
 
 
 class _Writer(Protocol):
@@ -23,25 +27,31 @@ class _Writer(Protocol):
 
 
 class RunLog:
-    """`log.jsonl`, `log.csv` and, where tensorboard is installed, its event files, all in the run's folder."""
+    """`log.jsonl`, `log.csv` and, where tensorboard is installed, its event files, all in the run's folder.
 
-    def __init__(self, folder: Path, first_step: int) -> None:
+    A run that starts at `step`, having validated last at `validated`, keeps what was logged up to there: what a
+    killed session logged beyond its last checkpoint will be logged again.
+    """
+
+    def __init__(self, folder: Path, step: int, validated: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.jsonl = folder / "log.jsonl"
         self.csv = folder / "log.csv"
-        self._forget_after(first_step)
-        self._board = _tensorboard(folder)
+        kept = [
+            record
+            for record in read_log(self.jsonl)
+            if record["step"] <= (validated if VALIDATION in record else step)
+        ]
+        _replace(self.jsonl, "".join(json.dumps(record) + "\n" for record in kept))
+        _replace(self.csv, ",".join(COLUMNS) + "\n" + "".join(map(_row, kept)))
+        self._board = _tensorboard(folder, step)
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one record, {"step": ..., name: number, ...}."""
         with self.jsonl.open("a") as file:
             file.write(json.dumps(record) + "\n")
-        fresh = not self.csv.exists()
-        with self.csv.open("a", newline="") as file:
-            table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-            if fresh:
-                table.writeheader()
-            table.writerow(record)
+        with self.csv.open("a") as file:
+            file.write(_row(record))
         if self._board is not None:
             for name, value in record.items():
                 if isinstance(value, int | float) and name != "step":
@@ -51,16 +61,6 @@ class RunLog:
         """Flush what buffers."""
         if self._board is not None:
             self._board.close()
-
-    def _forget_after(self, step: int) -> None:
-        """Drop what a killed session logged beyond its last checkpoint: those steps will be taken again."""
-        records = read_log(self.jsonl)
-        for path in (self.jsonl, self.csv):
-            path.unlink(missing_ok=True)
-        self._board = None
-        for record in records:
-            if record["step"] <= step:
-                self.write(record)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -76,10 +76,24 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _tensorboard(folder: Path) -> _Writer | None:
+def _row(record: dict[str, Any]) -> str:
+    line = io.StringIO()
+    csv.DictWriter(line, COLUMNS, extrasaction="ignore", lineterminator="\n").writerow(record)
+    return line.getvalue()
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that a kill leaves either the old or the new one."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text)
+    os.replace(draft, path)
+
+
+def _tensorboard(folder: Path, step: int) -> _Writer | None:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    writer: _Writer = SummaryWriter(folder / "tensorboard")  # type: ignore[no-untyped-call]
+    # What a killed session wrote beyond its last checkpoint is hidden.
+    writer: _Writer = SummaryWriter(folder / "tensorboard", purge_step=step + 1)
     return writer

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+import multiprocessing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,26 +17,34 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from graphwright.graphs import GraphBatch
-from graphwright.settings import Run
+from graphwright.settings import CONFIG, Run, Train, to_yaml
 from graphwright.tasks.coloring import VOCABULARY, ColoringDataset
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS, StepResult, build, coloring_config
 from graphwright.training.console import Display
 from graphwright.training.evaluation import evaluate_predictor
+from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
 from graphwright.training.log import RunLog
 from graphwright.training.order import StepOrder
 from graphwright.training.schedule import Budget, learning_rate
-from graphwright.training.state import Progress, capture, restore
+from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
+from graphwright.training.window import Window
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-LOWER_IS_BETTER = ("edit", "aligned_edit", "validation_loss")
+LOWER_IS_BETTER = ("edit", "aligned_edit")
+PATIENCE_WITH_GRADIENTS = 50
+"""Steps in a row whose gradient is not finite before a run gives up; loss scaling of float16 needs about 20."""
+
+
+class DivergenceError(RuntimeError):
+    """Training that no longer moves: every gradient holds NaN or infinity."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A finished (or interrupted) run: its folder, how far it came, its last validation."""
+    """A finished run: its folder, how far it came, its last validation."""
 
     folder: Path
     progress: Progress
@@ -41,27 +52,33 @@ class Trained:
 
 
 def train(run: Run, folder: Path, *, resume: bool = False, display: Display | None = None) -> Trained:
-    """Train a run in its folder, from the start or from its last checkpoint."""
+    """Train a run in its folder, from the start or from its last checkpoint.
+
+    Ctrl-C or SIGTERM ends it with KeyboardInterrupt after the step in progress, which the last checkpoint then
+    holds; a second one does so at once, and the checkpoint holds the last whole step or an earlier one.
+    """
     return _Session(run, folder, display or Display.silent()).train(resume=resume)
+
+
+class _Moment(Enum):
+    """What an exception finds."""
+
+    WHOLE = "between steps: what is in memory is a state of the run"
+    STEPPING = "inside a step that has changed only random numbers and buffers, which can be taken back"
+    UPDATING = "inside a step that can be neither taken back nor completed"
 
 
 class _Session:
     """One process's share of a run."""
 
     def __init__(self, run: Run, folder: Path, display: Display) -> None:
-        try:
-            from lightning.fabric import Fabric
-        except ImportError as error:
-            raise ImportError("training needs Lightning Fabric: pip install 'graphwright[train]'") from error
-        self.run, self.folder, self.display = run, folder, display
+        self.run, self.folder = run, folder
         train = run.train
         if train.threads:
             torch.set_num_threads(train.threads)
-        devices = train.devices if train.devices == "auto" else int(train.devices)
-        self.fabric = Fabric(
-            accelerator=train.accelerator, devices=devices, num_nodes=train.nodes, precision=train.precision.value
-        )
+        self.fabric = _fabric(train)
         self.fabric.launch()
+        self.display = display if self.fabric.is_global_zero else Display.silent()
         torch.manual_seed(train.seed)
         config = coloring_config(run.task)
         self.data = ColoringDataset(config, "train", run.task.seed)
@@ -71,65 +88,104 @@ class _Session:
             self.model.parameters(), lr=train.learning_rate, weight_decay=train.weight_decay
         )
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
-        self.progress = Progress()
+        self.progress, self.window = Progress(), Window()
         order = StepOrder(len(self.data), train.batch_size, train.seed, ranks=self.fabric.world_size)
         self.budget = Budget.of(train, order.steps_per_epoch)
         self.last, self.best = folder / "checkpoints" / "last", folder / "checkpoints" / "best"
-        self.metrics: dict[str, Any] = {}
+        self.log: RunLog | None = None
+        self.interrupts = Interrupts()
+        self.start = 0.0
+        """When the run would have started had it gone on without a break."""
+        self.moment = _Moment.WHOLE
+        self.take_back: Callable[[], None] = lambda: None
 
     def train(self, *, resume: bool) -> Trained:
-        if resume:
-            saved = checkpoints.load(self.last)
-            self.progress = restore(saved, self.model, self.optimizer, self.fabric.global_rank)
         # Each rank draws its own dropout from here on; a resumed one goes on where it was.
-        elif self.fabric.global_rank:
+        if self.fabric.global_rank:
             torch.manual_seed(self.run.train.seed + self.fabric.global_rank)
-        log = RunLog(self.folder, self.progress.step) if self.fabric.is_global_zero else None
-        if log is not None:
-            (self.folder / "config.json").write_text(self.run.model_dump_json(indent=2) + "\n")
-        with self.display.running(self._fraction()):
-            self._steps(log)
-        if log is not None:
-            log.close()
+        if resume:
+            self._restore()
+        if self.fabric.is_global_zero:
+            self.log = RunLog(self.folder, self.progress.step, self.progress.validated)
+            (self.folder / CONFIG).write_text(to_yaml(self.run), encoding="utf-8")
+        try:
+            with self.display.running(self._fraction()), self.interrupts:
+                interrupted = self._steps()
+        except BaseException:
+            self._save_last_whole_step()
+            raise
+        finally:
+            if self.log is not None:
+                self.log.close()
+        if interrupted:
+            raise KeyboardInterrupt
         self._finish()
-        return Trained(self.folder, self.progress, self.metrics)
+        return Trained(self.folder, self.progress, self.progress.metrics)
 
-    def _steps(self, log: RunLog | None) -> None:
-        train, progress = self.run.train, self.progress
-        session_start, earlier = perf_counter(), progress.seconds
-        window = _Window()
-        saved_at = perf_counter()
+    def _steps(self) -> bool:
+        """Steps until the budget is used up or (the result says so) an interrupt asks to stop."""
+        train = self.run.train
+        self.start = perf_counter() - self.progress.seconds
+        saved_at, interrupted = self.progress.seconds, False
         batches = self._batches()
         self.wrapped.train()
-        try:
-            while self._fraction() < 1 and not self._stopped_early():
-                rate = learning_rate(train, self._fraction())
-                for group in self.optimizer.param_groups:
-                    group["lr"] = rate
-                result, norm = self._step(*next(batches))
-                progress.step += 1
-                progress.seconds = self._agree(earlier + perf_counter() - session_start)
-                window.add(result, norm, train.batch_size)
-                if progress.step % train.log_every == 0:
-                    record = {"step": progress.step, "seconds": progress.seconds, "learning_rate": rate}
-                    record |= window.flush(self.fabric)
-                    self.display.show(record, self._fraction())
-                    if log is not None:
-                        log.write(record)
-                if progress.step % train.validate_every == 0:
-                    self._validate(log)
-                if perf_counter() - saved_at > 60 * train.checkpoint_minutes:
-                    self._save(self.last)
-                    saved_at = perf_counter()
-        finally:
-            # An interrupt arrives between steps or inside one; the last whole step is what is kept.
-            self._save(self.last)
-        if progress.step % train.validate_every:
-            self._validate(log)
-            self._save(self.last)
+        if self._validation_due():  # the last session was stopped in the middle of it
+            self._validate()
+        while self._fraction() < 1 and not self._stopped_early() and not interrupted:
+            interrupted = self._step(batches)
+            if self.progress.skipped_in_row >= PATIENCE_WITH_GRADIENTS:
+                raise DivergenceError(
+                    f"the gradient was not finite in the last {self.progress.skipped_in_row} steps, up to step "
+                    f"{self.progress.step}: try a smaller train.learning_rate, or train.precision 32-true"
+                )
+            if self._validation_due() and not interrupted:
+                self._validate()
+            if self.progress.seconds - saved_at > 60 * train.checkpoint_minutes:
+                self._save(self.last)
+                saved_at = self.progress.seconds
+        if not interrupted and self.progress.validated != self.progress.step:
+            self._validate()
+        self._save(self.last)
+        return interrupted
 
-    def _step(self, inputs: Tensor, target: GraphBatch) -> tuple[StepResult, float]:
-        """Forward, backward, clip, update; a step with a non-finite gradient changes nothing."""
+    def _step(self, batches: Iterator[tuple[Tensor, GraphBatch]]) -> bool:
+        """One step and its log line; returns whether an interrupt asks to stop."""
+        train = self.run.train
+        rate = learning_rate(train, self._fraction())
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.take_back = self._checkpoint_in_memory()
+        self.moment = _Moment.STEPPING
+        result, norm = self._gradient(*next(batches))
+        self.moment = _Moment.UPDATING
+        usable = math.isfinite(norm)
+        # The loss scaler of float16 refuses such a step itself, and must hear of it.
+        if usable or self.fabric.strategy.precision.state_dict():
+            self.optimizer.step()
+        seconds, stop, values = self._agree(result)
+        if usable:
+            self.window.add(values | {"gradient_norm": norm}, result.health, train.batch_size)
+        else:
+            self.window.skip(train.batch_size)
+        progress = self.progress
+        self.progress = replace(
+            progress,
+            step=progress.step + 1,
+            seconds=seconds,
+            skipped=progress.skipped + (not usable),
+            skipped_in_row=0 if usable else progress.skipped_in_row + 1,
+        )
+        if self.progress.step % train.log_every == 0:
+            record = {"step": self.progress.step, "seconds": seconds, "learning_rate": rate} | self.window.record()
+            self.window = Window()
+            self.display.show(record, self._fraction())
+            if self.log is not None:
+                self.log.write(record)
+        self.moment = _Moment.WHOLE
+        return stop
+
+    def _gradient(self, inputs: Tensor, target: GraphBatch) -> tuple[StepResult, float]:
+        """Forward, backward, clip; the norm is that before clipping, the same on every rank."""
         tensors = (inputs, target.mask, target.node_labels, target.edge_labels)
         result: StepResult = self.wrapped(*(tensor.to(self.fabric.device) for tensor in tensors))
         self.optimizer.zero_grad(set_to_none=True)
@@ -137,8 +193,23 @@ class _Session:
         norm = self.fabric.clip_gradients(
             self.wrapped, self.optimizer, max_norm=self.run.train.clip, error_if_nonfinite=False
         )
-        self.optimizer.step()
-        return result, float(norm) if norm is not None else 0.0
+        assert norm is not None
+        return result, float(norm)
+
+    def _agree(self, result: StepResult) -> tuple[float, bool, dict[str, float]]:
+        """The first rank's clock, whether any rank was asked to stop, and the loss terms of the joint batch.
+
+        On separate clocks the ranks would stop, and save, at different steps, and wait for each other for ever.
+        """
+        seconds, stop = perf_counter() - self.start, self.interrupts.pending
+        terms = torch.cat([result.terms, result.loss.detach()[None]]).double()
+        if self.fabric.world_size > 1:
+            first = self.fabric.is_global_zero
+            news = torch.tensor([seconds if first else 0.0, float(stop)], dtype=terms.dtype, device=terms.device)
+            total = self.fabric.all_reduce(torch.cat([news, terms]), reduce_op="sum")
+            assert isinstance(total, Tensor)
+            seconds, stop, terms = float(total[0]), bool(total[1] > 0), total[2:] / self.fabric.world_size
+        return seconds, stop, dict(zip((*TERMS, "loss"), terms.tolist(), strict=True))
 
     def _batches(self) -> Iterator[tuple[Tensor, GraphBatch]]:
         train = self.run.train
@@ -150,6 +221,8 @@ class _Session:
             rank=self.fabric.global_rank,
             ranks=self.fabric.world_size,
         )
+        # Forked workers start at once; where there is no fork, as the system does it.
+        fork = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
         loader = DataLoader(
             self.data if train.augment else _Plain(self.data),
             batch_sampler=order,
@@ -157,46 +230,87 @@ class _Session:
             num_workers=train.workers,
             # Its own generator: a loader otherwise draws a seed from the global one, which dropout uses.
             generator=torch.Generator().manual_seed(0),
-            persistent_workers=False,
             prefetch_factor=4 if train.workers else None,
-            multiprocessing_context="fork" if train.workers else None,
+            multiprocessing_context=fork if train.workers else None,
+            worker_init_fn=leave_interrupts_to_parent,
         )
         return iter(loader)
 
-    def _validate(self, log: RunLog | None) -> None:
+    def _validation_due(self) -> bool:
+        step = self.progress.step
+        return step > self.progress.validated and step % self.run.train.validate_every == 0
+
+    def _validate(self) -> None:
+        """Measure, log, keep the best; `progress` changes last: an interrupted validation is done again."""
+        metrics: dict[str, Any] = {}
         if self.fabric.is_global_zero:
             indices = range(min(self.run.train.validation_samples, len(self.validation)))
             result = evaluate_predictor(
                 self.model.predictor, self.validation, list(indices), VOCABULARY, self.model.loss
             )
-            self.metrics = result.report.to_json()
-        self.metrics = self.fabric.broadcast(self.metrics)
-        value = self.metrics.get(self.run.train.metric)
-        if value is None:
-            raise ValueError(f"train.metric {self.run.train.metric!r} is not one of {sorted(self.metrics)}")
-        sign = -1 if self.run.train.metric in LOWER_IS_BETTER else 1
-        if self.progress.best is None or sign * value > sign * self.progress.best:
-            self.progress.best, self.progress.stale = value, 0
-            self._save(self.best)
-        else:
-            self.progress.stale += 1
+            metrics = result.report.to_json()
+        metrics = self.fabric.broadcast(metrics)
+        value = metrics[self.run.train.metric]
         record = {"step": self.progress.step, "seconds": self.progress.seconds}
-        record |= {name: value for name, value in self.metrics.items() if isinstance(value, int | float)}
+        record |= {name: figure for name, figure in metrics.items() if isinstance(figure, int | float)}
         self.display.validated(record)
-        if log is not None:
-            log.write(record)
+        if self.log is not None:
+            self.log.write(record)
+        progress = replace(self.progress, metrics=metrics, validated=self.progress.step)
+        sign = -1 if self.run.train.metric in LOWER_IS_BETTER else 1
+        if progress.best is None or sign * value > sign * progress.best:
+            progress = replace(progress, best=value, stale=0)
+            self._save(self.best, progress)
+        else:
+            progress = replace(progress, stale=progress.stale + 1)
+        self.progress = progress
 
-    def _save(self, path: Path) -> None:
-        states = self.fabric.all_gather(torch.get_rng_state()).view(self.fabric.world_size, -1).cpu()
+    def _checkpoint_in_memory(self) -> Callable[[], None]:
+        """What a step changes before the optimiser does; the result puts it back."""
+        random, device = random_state(self.fabric.device), self.fabric.device
+        buffers = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
+
+        def take_back() -> None:
+            set_random_state(random, device)
+            for buffer, value in buffers:
+                buffer.copy_(value)
+
+        return take_back
+
+    def _save_last_whole_step(self) -> None:
+        """After an exception. With several ranks nothing is saved: the others may wait for something else."""
+        if self.fabric.world_size > 1 or self.moment is _Moment.UPDATING:
+            return
+        if self.moment is _Moment.STEPPING:
+            self.take_back()
+        self._save(self.last)
+
+    def _save(self, path: Path, progress: Progress | None = None) -> None:
+        states = self.fabric.all_gather(random_state(self.fabric.device).to(self.fabric.device))
         if self.fabric.is_global_zero:
-            settings = self.run.model_dump(mode="json")
-            state = capture(self.model, self.optimizer.optimizer, self.progress, states, settings)
-            checkpoints.save(path, state)
+            assert isinstance(states, Tensor)
+            facts = {
+                "settings": self.run.model_dump(mode="json"),
+                "window": self.window.to_json(),
+                "precision": self.fabric.strategy.precision.state_dict(),
+            }
+            generators = states.view(self.fabric.world_size, -1).cpu()
+            optimizer = self.optimizer.optimizer
+            checkpoints.save(path, capture(self.model, optimizer, progress or self.progress, generators, facts))
         self.fabric.barrier()
+
+    def _restore(self) -> None:
+        saved = checkpoints.load(self.last)
+        optimizer = self.optimizer.optimizer
+        self.progress = restore(saved, self.model, optimizer, self.fabric.global_rank, self.fabric.device)
+        self.window = Window.from_json(saved.facts.get("window"))
+        if saved.facts.get("precision"):
+            self.fabric.strategy.precision.load_state_dict(saved.facts["precision"])
 
     def _finish(self) -> None:
         if self.fabric.is_global_zero:
-            facts = {"step": self.progress.step, "seconds": self.progress.seconds, "validation": self.metrics}
+            progress = self.progress
+            facts = {"step": progress.step, "seconds": progress.seconds, "validation": progress.metrics}
             (self.folder / "metrics.json").write_text(json.dumps(facts, indent=2) + "\n")
 
     def _fraction(self) -> float:
@@ -206,9 +320,19 @@ class _Session:
         patience = self.run.train.patience
         return bool(patience) and self.progress.stale >= patience
 
-    def _agree(self, seconds: float) -> float:
-        """The same clock on every rank, or they would stop at different steps."""
-        return seconds if self.fabric.world_size == 1 else float(self.fabric.broadcast(seconds))
+
+def _fabric(train: Train) -> Fabric:
+    # Predicting and evaluating need no Lightning, and import this package too.
+    try:
+        from lightning.fabric import Fabric
+    except ImportError as error:
+        raise ImportError("training needs Lightning Fabric: pip install 'graphwright[train]'") from error
+    return Fabric(
+        accelerator=str(train.accelerator),
+        devices=train.devices if train.devices == "auto" else int(train.devices),
+        num_nodes=train.nodes,
+        precision=train.precision.value,
+    )
 
 
 class _Plain(torch.utils.data.Dataset[Any]):
@@ -219,35 +343,3 @@ class _Plain(torch.utils.data.Dataset[Any]):
 
     def __getitem__(self, index: tuple[int, int]) -> Any:
         return self.data[index[0]]
-
-
-class _Window:
-    """Sums between two log lines."""
-
-    def __init__(self) -> None:
-        self._reset()
-
-    def add(self, result: StepResult, norm: float, samples: int) -> None:
-        values = dict(zip(TERMS, result.terms.tolist(), strict=True)) | {"loss": float(result.loss.detach())}
-        for name, value in values.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-        self.norm += norm
-        self.health |= result.health
-        self.samples += samples
-        self.steps += 1
-
-    def flush(self, fabric: Fabric) -> dict[str, float]:
-        elapsed = perf_counter() - self.start
-        means = {name: value / self.steps for name, value in self.sums.items()}
-        if fabric.world_size > 1:
-            means = {name: float(value) for name, value in fabric.all_reduce(means).items()}
-        record = means | {"gradient_norm": self.norm / self.steps, "samples_per_second": self.samples / elapsed}
-        record |= self.health
-        self._reset()
-        return record
-
-    def _reset(self) -> None:
-        self.sums: dict[str, float] = {}
-        self.health: dict[str, float] = {}
-        self.norm, self.samples, self.steps = 0.0, 0, 0
-        self.start = perf_counter()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -22,52 +23,94 @@ class Progress:
     """Best validation metric."""
     stale: int = 0
     """Validations since then."""
+    validated: int = 0
+    """Step of the last validation."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """The last validation's figures."""
+    skipped: int = 0
+    """Steps whose gradient was not finite, and which changed nothing."""
+    skipped_in_row: int = 0
+    """How many of them were the last ones."""
 
 
 def capture(
-    model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, generators: Tensor, settings: Any
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    generators: Tensor,
+    facts: Mapping[str, Any],
 ) -> Checkpoint:
-    """Weights, optimiser state, progress, and the random state of every rank, (ranks, bytes)."""
+    """Weights, optimiser state, progress, the random state of every rank (ranks, bytes), and facts beside them."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     names = _parameter_names(model, optimizer)
     for parameter, state in optimizer.state.items():
         for key, value in state.items():
             tensors[f"optimizer.{names[parameter]}.{key}"] = torch.as_tensor(value)
     tensors["random"] = generators
-    return Checkpoint(tensors, {"progress": asdict(progress), "settings": settings})
+    return Checkpoint(tensors, {"progress": asdict(progress), **facts})
 
 
 def restore(
-    checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer, rank: int
+    checkpoint: Checkpoint,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    rank: int = 0,
+    device: torch.device | None = None,
 ) -> Progress:
     """Put a captured state back; returns how far it had come."""
+    try:
+        progress = Progress(**checkpoint.facts["progress"])
+        random = checkpoint.tensors["random"]
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"the checkpoint holds a model, not a run that can go on: {error!r}") from error
     load_model(checkpoint, model)
-    names = _parameter_names(model, optimizer)
-    for parameter, name in names.items():
+    for parameter, name in _parameter_names(model, optimizer).items():
         prefix = f"optimizer.{name}."
         state = {
-            key.removeprefix(prefix): value for key, value in checkpoint.tensors.items() if key.startswith(prefix)
+            key.removeprefix(prefix): value
+            for key, value in checkpoint.tensors.items()
+            if key.startswith(prefix) and "." not in key.removeprefix(prefix)
         }
         if state:
             # Adam's step counter lives on the host; the moments beside the parameter.
             optimizer.state[parameter] = {
-                key: value.clone() if value.ndim == 0 else value.to(parameter.device) for key, value in state.items()
+                key: value.clone() if value.ndim == 0 else value.to(parameter.device, copy=True)
+                for key, value in state.items()
             }
-    random = checkpoint.tensors["random"]
+    # A rank that was not there when the checkpoint was written goes on with its own seed.
     if rank < len(random):
-        torch.set_rng_state(random[rank])
-    return Progress(**checkpoint.facts["progress"])
+        set_random_state(random[rank], device)
+    return progress
 
 
 def load_model(checkpoint: Checkpoint, model: nn.Module) -> None:
     """Put the weights back, refusing any that do not fit."""
     weights = {
-        name.removeprefix("model."): value for name, value in checkpoint.tensors.items() if name.startswith("model.")
+        name.removeprefix("model."): value
+        for name, value in checkpoint.tensors.items()
+        if name.startswith("model.")
     }
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(f"the checkpoint does not fit the model: {error}") from error
+
+
+def random_state(device: torch.device | None = None) -> Tensor:
+    """(bytes,) uint8: where torch's random numbers stand, on the host and on the device that draws dropout."""
+    host = torch.get_rng_state()
+    if device is None or device.type == "cpu":
+        return host
+    return torch.cat([host, torch.get_device_module(device).get_rng_state(device).cpu()])
+
+
+def set_random_state(state: Tensor, device: torch.device | None = None) -> None:
+    """Draw the same random numbers again from here on."""
+    length = len(torch.get_rng_state())
+    torch.set_rng_state(state[:length].clone())
+    # A state saved on the host alone says nothing of another device.
+    if device is not None and device.type != "cpu" and len(state) > length:
+        torch.get_device_module(device).set_rng_state(state[length:].clone(), device)
 
 
 def _parameter_names(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[Tensor, str]:

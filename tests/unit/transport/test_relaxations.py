@@ -117,11 +117,13 @@ def test_problem_gradient_equals_autograd(relaxation):
 
 
 def test_rounding_below_zero_does_not_cut_the_gradient():
-    """A complete target leaves no mass to "none" but rounding's, of either sign; its derivative is not zero."""
-    n, prediction = 6, 5 * torch.randn(8, 6, 6, generator=torch.Generator().manual_seed(0))
-    plan = bistochastic(torch.Generator().manual_seed(1), 8, n).float().requires_grad_()
-    target = 1 - torch.eye(n).expand(8, n, n)
-    problem = MatchingProblem(torch.zeros(8, n, n), (EdgeTerm(prediction, target),), torch.ones(8, n))
+    """Inside a triangle "none" has no mass but rounding's, of either sign; moving mass out of it gives it some."""
+    generator = torch.Generator().manual_seed(0)
+    prediction = 5 * torch.randn(8, 6, 6, generator=generator)
+    inside = torch.kron(torch.eye(2), torch.ones(3, 3))
+    plan = (bistochastic(generator, 8, 3).float().repeat(1, 2, 2) * inside).requires_grad_()
+    term = EdgeTerm(prediction, (inside - torch.eye(6)).expand(8, 6, 6))
+    problem = MatchingProblem(torch.zeros(8, 6, 6), (term,), torch.ones(8, 6))
     (gradient,) = torch.autograd.grad(problem.objective(plan).sum(), plan)
     torch.testing.assert_close(gradient, problem.gradient(plan.detach()), rtol=1e-4, atol=1e-5)
 

@@ -25,6 +25,7 @@ from graphwright.transport import (
     sinkhorn,
     uniform_plan,
 )
+from graphwright.transport.conditional_gradient import _exact_step
 from graphwright.transport.divergences import safe_log
 
 
@@ -178,6 +179,16 @@ def test_mirror_potentials_are_the_duals_of_its_last_step():
     cost = 6 * problem.gradient(before.matrix) - 0.3 * before.matrix.log()
     exponent = (after.row_potential[:, :, None] + after.column_potential[:, None, :] - cost) / 0.3
     torch.testing.assert_close(exponent.exp(), after.matrix)
+
+
+def test_the_line_search_is_exact():
+    """Against a grid, for convex, linear and concave objectives whose slope points either way at the start."""
+    linear, quadratic = (t.flatten() for t in torch.meshgrid(*[torch.linspace(-2, 2, 17)] * 2, indexing="ij"))
+    grid = torch.linspace(0, 1, 1001)
+    best = (linear[:, None] * grid + quadratic[:, None] * grid**2).amin(1)
+    step = _exact_step(linear, quadratic)
+    assert ((step >= 0) & (step <= 1)).all()
+    torch.testing.assert_close(linear * step + quadratic * step**2, best, rtol=0, atol=1e-5)
 
 
 def test_gromov_loss_is_POTs_at_any_plan():

@@ -1,0 +1,36 @@
+"""Settings among the words of a command line: --section.field value, --section.field=value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+from graphwright.settings import Override, SettingsError
+
+
+def take_overrides(words: Sequence[str], own: Collection[str]) -> tuple[list[str], list[Override]]:
+    """The words without the settings, and the settings; options named in `own` stay where they are."""
+    rest: list[str] = []
+    overrides: list[Override] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        name, equals, value = word.partition("=")
+        if not name.startswith("--") or name == "--" or name in own:
+            rest.append(word)
+            continue
+        _refuse_misspelt(name, own)
+        key = name.removeprefix("--")
+        option = Override(key, None).option  # an unknown name is the error, whether or not a value follows
+        if not equals:
+            if not waiting or waiting[0].startswith("--"):
+                raise SettingsError(f"{name} needs a value, {option.allowed}")
+            value = waiting.pop(0)
+        overrides.append(Override(key, value))
+    return rest, overrides
+
+
+def _refuse_misspelt(name: str, own: Collection[str]) -> None:
+    near = get_close_matches(name, own, 1, cutoff=0.8)
+    if near and "." not in name:
+        raise SettingsError(f"{name}: there is no such option; did you mean {near[0]}?")

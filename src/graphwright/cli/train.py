@@ -1,0 +1,155 @@
+"""`graphwright train`: a preset, a file or an earlier run's settings in, a run's folder out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from graphwright import training
+from graphwright.cli import run_folder
+from graphwright.cli.dotted import take_overrides
+from graphwright.cli.exit_codes import DONE, INTERRUPTED
+from graphwright.cli.train_help import preset_list, settings_help
+from graphwright.settings import BUDGET, Override, Run, SettingsError, load_run
+from graphwright.training.console import Display
+
+OWN = ("--out", "--resume", "--list", "--help")
+CHANGEABLE = (
+    *BUDGET,
+    "train.patience",
+    "train.log_every",
+    "train.validate_every",
+    "train.validation_samples",
+    "train.checkpoint_minutes",
+)
+"""What a resumed run may do differently: nothing that would make its past another run's."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "train",
+        help="train a predictor from a preset or a YAML file",
+        usage="graphwright train PRESET|CONFIG [--out DIR] [--resume] [--section.field VALUE ...]\n"
+        "       graphwright train --list",
+        description="Train a predictor. Ctrl-C saves the state and says how to go on (exit code 3).\n\n"
+        "  graphwright train coloring10\n"
+        "  graphwright train coloring10 --train.minutes 30 --model.width 128 --out runs/wide\n"
+        "  graphwright train my.yaml          (sections as below; `preset: coloring10` starts from a preset)\n"
+        "  graphwright train coloring10 --resume",
+        epilog=settings_help(min(shutil.get_terminal_size().columns, 115)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "source",
+        metavar="PRESET|CONFIG",
+        nargs="?",
+        help="a preset's name, a YAML file, or an earlier run's folder",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/NAME)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the last checkpoint, with the settings in the folder"
+    )
+    parser.add_argument("--list", action="store_true", help="print the presets and stop")
+    parser.set_defaults(run=run)
+
+
+def split(words: Sequence[str]) -> tuple[list[str], list[Override]]:
+    """The command line without the settings in it, and these; only training takes any."""
+    return take_overrides(words, OWN) if words[:1] == ["train"] else (list(words), [])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be trained where, and the step it starts from; None for a new run."""
+
+    run: Run
+    folder: Path
+    first: int | None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train, and say where everything is."""
+    if arguments.list:
+        print(preset_list())
+        return DONE
+    if arguments.source is None:
+        raise SettingsError(
+            "name a preset, a YAML file or a run's folder; `graphwright train --list` shows the presets"
+        )
+    prepare = _resumed if arguments.resume else _fresh
+    plan = prepare(arguments.source, arguments.out, arguments.overrides)
+    console = Console(quiet=not _is_first_process(), highlight=False, soft_wrap=True)
+    if plan.first is not None:
+        console.print(f"going on from step {plan.first:,} of {plan.folder}, with the settings there")
+    try:
+        trained = training.train(plan.run, plan.folder, resume=arguments.resume, display=Display(console))
+    except KeyboardInterrupt:
+        if _is_first_process():
+            print(_interrupted(plan.folder), file=sys.stderr)
+        return INTERRUPTED
+    except training.DivergenceError as error:
+        # Settings, not a fault of ours: no request to report it.
+        raise SettingsError(str(error)) from error
+    console.print("\n".join(_summary(plan, trained)))
+    return DONE
+
+
+def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan:
+    settings = load_run(source, overrides)
+    folder = out or run_folder.default_folder(source)
+    run_folder.refuse_used(folder)
+    return Plan(settings, folder, None)
+
+
+def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan:
+    folder = out or run_folder.folder_to_resume(source)
+    first = run_folder.refuse_unstarted(folder)
+    for override in overrides:
+        if override.option.key not in CHANGEABLE:
+            raise SettingsError(
+                f"{override.shown} cannot change when a run is resumed, only {', '.join(CHANGEABLE)} can; "
+                "for anything else start a new run with --out DIR"
+            )
+    return Plan(load_run(run_folder.explicit(folder), overrides), folder, first)
+
+
+def _interrupted(folder: Path) -> str:
+    step = run_folder.last_step(folder)
+    if step is None:
+        return "interrupted before anything was saved: give the same command again"
+    return f"interrupted; step {step:,} is saved. Go on with:\n  {run_folder.resume_command(folder)}"
+
+
+def _summary(plan: Plan, trained: training.Trained) -> list[str]:
+    progress, metrics = trained.progress, trained.metrics
+    if progress.step == plan.first:
+        extend = f"{run_folder.resume_command(plan.folder)} --train.minutes {progress.seconds / 60 + 30:.0f}"
+        return [
+            f"nothing was left to do: this run is complete. Give it half an hour more, for instance:\n  {extend}"
+        ]
+    lines = [f"{progress.step:,} steps in {progress.seconds / 60:.1f} minutes"]
+    if metrics:
+        lines[0] += (
+            f"; last validation: {metrics['isomorphic']:.1f} % isomorphic, edit {metrics['edit']:.2f} "
+            f"({metrics['samples']} samples)"
+        )
+    return [
+        *lines,
+        *run_folder.contents(plan.folder),
+        f"next: graphwright evaluate {run_folder.explicit(plan.folder)}",
+    ]
+
+
+def _is_first_process() -> bool:
+    """Whether to speak: of the processes that torchrun, SLURM or Fabric started, one does."""
+    names = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
+    return next((os.environ[name] for name in names if name in os.environ), "0") == "0"

@@ -1,0 +1,126 @@
+"""Small things to train and to match, shared by tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
+from graphwright.matching import LearnedMatcher, l1_cost
+from graphwright.models import TargetEncoder
+from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, Train
+
+LABELLED = Vocabulary(("a", "b", "c"), ("none", "single", "double"))
+PLAIN = Vocabulary()
+
+
+def tiny_settings(
+    *,
+    task: dict[str, Any] | None = None,
+    model: dict[str, Any] | None = None,
+    matching: dict[str, Any] | None = None,
+    loss: dict[str, Any] | None = None,
+    train: dict[str, Any] | None = None,
+) -> Run:
+    """A run of a few steps of a few milliseconds; sections override fields."""
+    small_model = {"encoder_width": 16, "encoder_blocks": 1, "width": 16, "layers": 1, "heads": 2, "head_width": 16}
+    small_matching = {"dimension": 8, "target_width": 8, "target_layers": 1, "epsilon": 1e-3, "outer": 5}
+    few = {"steps": 4, "batch_size": 8, "workers": 0, "threads": 1, "log_every": 1, "validate_every": 1000}
+    cpu = {"accelerator": "cpu", "devices": "1", "validation_samples": 4}
+    return Run(
+        task=ColoringTask(**{"capacity": 4, "min_size": 2, "samples": 400} | (task or {})),
+        model=Model(**small_model | (model or {})),
+        matching=Matching(**small_matching | (matching or {})),
+        loss=Loss(**loss or {}),
+        train=Train(**few | cpu | (train or {})),
+    )
+
+
+def random_graph(rng: np.random.Generator, size: int, vocabulary: Vocabulary = LABELLED, density: float = 0.5) -> Graph:
+    """Any graph of that many nodes, connected or not."""
+    matrix = np.triu(rng.integers(1, len(vocabulary.edges), (size, size)) * (rng.random((size, size)) < density), 1)
+    return Graph.from_matrix(rng.integers(0, len(vocabulary.nodes), size), matrix + matrix.T, vocabulary)
+
+
+def random_batch(
+    rng: np.random.Generator, sizes: list[int], capacity: int, vocabulary: Vocabulary = LABELLED
+) -> GraphBatch:
+    """Graphs of these sizes."""
+    return GraphBatch.collate([random_graph(rng, size, vocabulary) for size in sizes], capacity, vocabulary)
+
+
+def from_edges(size: int, edges: list[tuple[int, int]], vocabulary: Vocabulary = PLAIN) -> Graph:
+    """A graph whose nodes and edges all have the first label."""
+    matrix = np.zeros((size, size), np.int64)
+    for first, second in edges:
+        matrix[first, second] = matrix[second, first] = 1
+    return Graph.from_matrix(np.zeros(size, np.int64), matrix, vocabulary)
+
+
+def cycle(size: int) -> Graph:
+    return from_edges(size, [(at, (at + 1) % size) for at in range(size)])
+
+
+def complete(size: int) -> Graph:
+    return from_edges(size, [(first, second) for first in range(size) for second in range(first)])
+
+
+def star(leaves: int) -> Graph:
+    return from_edges(leaves + 1, [(0, leaf) for leaf in range(1, leaves + 1)])
+
+
+def random_prediction(
+    generator: torch.Generator,
+    batch: int,
+    capacity: int,
+    vocabulary: Vocabulary = LABELLED,
+    *,
+    scale: float = 2.0,
+    dtype: torch.dtype = torch.float64,
+    diffusion: bool = False,
+    requires_grad: bool = False,
+) -> Prediction:
+    """Symmetric logits."""
+
+    def logits(*shape: int) -> torch.Tensor:
+        return scale * torch.randn(*shape, generator=generator, dtype=dtype)
+
+    labels, classes = len(vocabulary.nodes), len(vocabulary.edges)
+    edges = logits(batch, classes, capacity, capacity)
+    edges = edges + edges.mT
+    tensors = [
+        logits(batch, capacity),
+        edges[:, 0] if classes == 2 else edges,
+        logits(batch, capacity, labels) if labels > 1 else None,
+        logits(batch, capacity, labels) if diffusion else None,
+    ]
+    return Prediction(*(None if tensor is None else tensor.requires_grad_(requires_grad) for tensor in tensors))
+
+
+def learned_matcher(
+    vocabulary: Vocabulary = LABELLED,
+    *,
+    slots: int,
+    positions: int = 0,
+    cost: Any = l1_cost,
+    epsilon: float = 1e-3,
+    iterations: int = 20,
+    detach: bool = False,
+    random_signs: bool = False,
+    dtype: torch.dtype = torch.float64,
+) -> LearnedMatcher:
+    """A matcher of states of width 6, on a two-layer target encoder of width 8."""
+    encoder = TargetEncoder(vocabulary, 8, 2, positions, random_signs=random_signs, dropout=0.0)
+    return LearnedMatcher(
+        encoder,
+        slots=slots,
+        state_width=6,
+        target_width=8,
+        dimension=5,
+        cost=cost,
+        epsilon=epsilon,
+        iterations=iterations,
+        detach_states=detach,
+    ).to(dtype)
