@@ -25,7 +25,14 @@ def tiny_settings(
     train: dict[str, Any] | None = None,
 ) -> Run:
     """A run of a few steps of a few milliseconds; sections override fields."""
-    small_model = {"encoder_width": 16, "encoder_blocks": 1, "width": 16, "layers": 1, "heads": 2, "head_width": 16}
+    small_model = {
+        "encoder_width": 16,
+        "encoder_blocks": 1,
+        "width": 16,
+        "layers": 1,
+        "heads": 2,
+        "head_width": 16,
+    }
     small_matching = {"dimension": 8, "target_width": 8, "target_layers": 1, "epsilon": 1e-3, "outer": 5}
     few = {"steps": 4, "batch_size": 8, "workers": 0, "threads": 1, "log_every": 1, "validate_every": 1000}
     cpu = {"accelerator": "cpu", "devices": "1", "validation_samples": 4}
@@ -38,9 +45,12 @@ def tiny_settings(
     )
 
 
-def random_graph(rng: np.random.Generator, size: int, vocabulary: Vocabulary = LABELLED, density: float = 0.5) -> Graph:
+def random_graph(
+    rng: np.random.Generator, size: int, vocabulary: Vocabulary = LABELLED, density: float = 0.5
+) -> Graph:
     """Any graph of that many nodes, connected or not."""
-    matrix = np.triu(rng.integers(1, len(vocabulary.edges), (size, size)) * (rng.random((size, size)) < density), 1)
+    labels = rng.integers(1, len(vocabulary.edges), (size, size))
+    matrix = np.triu(labels * (rng.random((size, size)) < density), 1)
     return Graph.from_matrix(rng.integers(0, len(vocabulary.nodes), size), matrix + matrix.T, vocabulary)
 
 

@@ -33,7 +33,8 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         """The row of DESIGN's contract."""
         facts = asdict(self)
-        return {**facts, "ratio": self.ratio, **facts.pop("extras")}
+        extras = facts.pop("extras")
+        return {**facts, "ratio": self.ratio, **extras}
 
 
 def table(title: str, rows: Sequence[Row]) -> Table:

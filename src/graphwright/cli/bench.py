@@ -28,6 +28,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print a table, write JSON."""
     console = Console()
+    if arguments.json is not None:  # a path that cannot be written is better known before than after
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.touch()
     if not console.is_terminal:
         console.width = 140  # a file or a pipe has no edge to wrap at
     rows: list[Row] = []
@@ -37,7 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(table(f"bench {name}", measured))
         rows += measured
     if arguments.json is not None:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps([row.to_json() for row in rows], indent=2) + "\n")
         console.print(f"wrote {arguments.json}")
     return 0

@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except (ValueError, ImportError, OSError) as error:
+        if os.environ.get("GRAPHWRIGHT_DEBUG"):
+            raise
         print(f"graphwright: {error}", file=sys.stderr)
         return USAGE
     except Exception as error:

@@ -64,7 +64,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def split(words: Sequence[str]) -> tuple[list[str], list[Override]]:
     """The command line without the settings in it, and these; only training takes any."""
-    return take_overrides(words, OWN) if words[:1] == ["train"] else (list(words), [])
+    return take_overrides(words, OWN) if list(words[:1]) == ["train"] else (list(words), [])
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,9 @@ def _card(name: str, record: dict[str, object]) -> str:
         rows.append(f"| {text} | {figures[key]:.2f} | {shown} |")
     return f"""# {name}
 
-From a picture of {task["min_size"]} to {task["capacity"]} coloured regions to the graph of which touch (the
-Coloring task). A {settings["model"]["encoder"]} encoder and a Transformer decoder, trained with the `{matching["kind"]}` matcher.
+From a picture of {task["min_size"]} to {task["capacity"]} coloured regions to the graph of which touch
+(the Coloring task). A {settings["model"]["encoder"]} encoder and a Transformer decoder, trained with the
+`{matching["kind"]}` matcher.
 
 ```
 graphwright evaluate {name}
@@ -65,6 +66,7 @@ Settings, commit and data hash are in `record.json`, the training log in `log.cs
 
 ## Limits
 
-Pictures must be like the task's: flat regions in its four colours, up to {task["capacity"]} of them. On anything else it still answers, and is wrong. The confidence that `predict` prints takes
-the decisions as independent; it ranks predictions, it is not calibrated.
+Pictures must be like the task's: flat regions in its four colours, up to {task["capacity"]} of them. On anything
+else it still answers, and is wrong. The confidence that `predict` prints takes the decisions as independent; it
+ranks predictions, it is not calibrated.
 """

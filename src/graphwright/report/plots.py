@@ -64,7 +64,7 @@ def plan_heat_map(result: Evaluated, at: int) -> Figure:
     order = round_to_permutation(plan.mT[None])[0]
     figure = Figure(figsize=(3.8, 3.4), layout="constrained")
     panel = figure.subplots()
-    image = panel.imshow(plan[order], cmap="magma", vmin=0, vmax=1)
+    image = panel.imshow(plan[order].numpy(), cmap="magma", vmin=0, vmax=1)
     size, n = int(target.sizes[0]), target.capacity
     panel.add_patch(Rectangle((-0.5, -0.5), size, size, fill=False, edgecolor="#4cc9f0", linewidth=2))
     panel.set_xticks(range(n), [target[0].node_names[t][0] if t < size else "·" for t in range(n)])

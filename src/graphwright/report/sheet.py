@@ -79,8 +79,17 @@ def _draw_prediction(
     names = predicted.node_names
     for i, t in enumerate(alignment[: predicted.size].tolist()):
         if t >= truth.size or names[i] != truth.node_names[t]:
-            panel.scatter(*where[i], s=420, facecolors="none", edgecolors=WRONG, linewidths=2, zorder=4)
+            panel.scatter(
+                where[i, 0], where[i, 1], s=420, facecolors="none", edgecolors=WRONG, linewidths=2, zorder=4
+            )
     for t in set(range(truth.size)) - set(alignment[: predicted.size].tolist()):
         panel.scatter(
-            *places[t], s=220, facecolors="none", edgecolors=WRONG, linestyle=":", linewidths=2, zorder=4
+            places[t, 0],
+            places[t, 1],
+            s=220,
+            facecolors="none",
+            edgecolors=WRONG,
+            linestyle=":",
+            linewidths=2,
+            zorder=4,
         )

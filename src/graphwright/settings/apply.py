@@ -33,8 +33,11 @@ def _merge(layers: Sequence[Layer]) -> dict[str, Override]:
     for layer in layers:
         for override in layer:
             _ = override.option  # the first unknown name is the error, before any value
+        replaced = {override.key for override in layer}
         if any(override.is_budget for override in layer):
-            chosen = {key: override for key, override in chosen.items() if key not in BUDGET}
+            replaced |= set(BUDGET)
+        # Not an update in place: the order, latest last, tells whom to blame.
+        chosen = {key: override for key, override in chosen.items() if key not in replaced}
         chosen |= {override.key: override for override in layer}
     return chosen
 
@@ -49,7 +52,7 @@ def _in_one_line(error: ValidationError, chosen: dict[str, Override]) -> Setting
     involved = [
         override
         for override in chosen.values()
-        if override.option.section == section and override.option.name in reason
+        if override.option.section == section and override.option.name in reason.split()
     ]
     # The command line comes last and is what the person has just typed.
     shown = involved[-1].shown if involved else section

@@ -12,8 +12,8 @@ from graphwright.settings.schema import Run
 
 CLOSE = 0.6
 """Names less alike than this are no suggestion."""
-SHORTENED = 0.95
-"""Likeness of a name to its beginning (eps, epsilon) or its initials (lr, learning_rate)."""
+SHORTENED = 0.9
+"""Least likeness of a name to its beginning (eps, epsilon) or its initials (lr, learning_rate)."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,10 @@ def _likeness(key: str, option: Option) -> float:
 def _name_likeness(name: str, known: str) -> float:
     if name == known:
         return 1.0
+    ratio = SequenceMatcher(None, name, known).ratio()
     initials = "".join(word[0] for word in known.split("_"))
     shortened = name and (known.startswith(name) or name.startswith(known) or (len(name) > 1 and name == initials))
-    return SHORTENED if shortened else SequenceMatcher(None, name, known).ratio()
+    return SHORTENED + (1 - SHORTENED) * ratio if shortened else ratio
 
 
 def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
 from graphwright.transport.problem import MatchingProblem
 from graphwright.transport.projection import project
 
+MARGINAL_TOLERANCE = 0.01
+"""A plan that no longer moves has converged only if its sums are right too; more `inner` steps mend them."""
+
 
 @torch.no_grad()
 def mirror_descent(
@@ -64,5 +67,6 @@ def mirror_descent(
                 break
             samples, matrix, log_matrix, active = samples[keep], matrix[keep], log_matrix[keep], active.take(keep)
     row_error, column_error = marginal_errors(result)
+    converged &= torch.maximum(row_error, column_error) < MARGINAL_TOLERANCE
     objective = problem.objective(result)
     return Plan(result, tau * rows, tau * columns, row_error, column_error, objective, taken, converged)

@@ -18,7 +18,8 @@ CONTRACT = {
 
 def save_picture(path, index=0, mode="RGB", size=None):
     sample = generate(ColoringConfig(4, min_size=2), 0, "test", index)
-    picture = Image.fromarray((255 * sample.image.transpose(1, 2, 0)).round().astype(np.uint8)).convert(mode)
+    picture = Image.fromarray((255 * sample.image.transpose(1, 2, 0)).round().astype(np.uint8))
+    picture = picture.quantize(256) if mode == "P" else picture.convert(mode)
     (picture if size is None else picture.resize(size, Image.Resampling.NEAREST)).save(path)
     return path
 
@@ -126,10 +127,28 @@ def test_inspect_prints_statistics_and_draws_a_sheet(tmp_path, capsys):
 
 def test_report_is_one_page_with_everything_in_it(tiny_run, tmp_path, capsys):
     out = tmp_path / "page" / "report.html"
-    assert cli.main(["report", str(tiny_run), "--out", str(out), "--samples", "20", "--title", "A & B"]) == cli.DONE
+    assert (
+        cli.main(["report", str(tiny_run), "--out", str(out), "--samples", "20", "--title", "A & B"]) == cli.DONE
+    )
     page = out.read_text()
-    for text in ("A &amp; B", "% of unseen graphs exactly right", "95 % interval", "learning curves", "proved minimal"):
+    for text in (
+        "A &amp; B",
+        "% of unseen graphs exactly right",
+        "95 % interval",
+        "learning curves",
+        "proved minimal",
+    ):
         assert text in page
     assert page.count("data:image/png;base64,") == 3
     assert "http" not in page.split("</style>")[1]
     assert str(out) in capsys.readouterr().out
+
+
+def test_export_writes_a_model_that_the_other_commands_take(tiny_run, tmp_path):
+    out = tmp_path / "handed"
+    assert cli.main(["export", str(tiny_run), str(out), "--samples", "20"]) == cli.DONE
+    record = json.loads((out / "record.json").read_text())
+    assert set(record) >= {"settings", "progress", "data_sha256", "commit", "hardware", "torch", "test"}
+    assert record["test"]["samples"] == 20
+    assert f"| {record['test']['edit']:.2f} |" in (out / "README.md").read_text()
+    assert cli.main(["evaluate", str(out), "--samples", "5"]) == cli.DONE

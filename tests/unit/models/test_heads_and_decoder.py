@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tiny import LABELLED, PLAIN
 
 from graphwright.graphs import Vocabulary
 from graphwright.models import ConvolutionalEncoder, GraphHead, GraphPredictor, NodeDecoder
+from tiny import LABELLED, PLAIN
 
 COLOURS = Vocabulary(("red", "green"), ("none", "edge"))
 

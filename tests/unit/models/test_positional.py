@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tiny import PLAIN, complete, cycle, from_edges, random_graph, star
 
 from graphwright.graphs import Graph, GraphBatch
 from graphwright.models import flip_signs, laplacian_encoding
+from tiny import PLAIN, complete, cycle, from_edges, random_graph, star
 
 PATH = [(0, 1), (1, 2), (2, 3)]
 SPECIAL = {
@@ -18,6 +18,7 @@ SPECIAL = {
     "no edges": from_edges(4, []),
     "two nodes": from_edges(2, [(0, 1)]),
 }
+RANDOM = [random_graph(np.random.default_rng(seed), 7) for seed in range(5)]
 
 
 def encode(graph: Graph, capacity: int, dimension: int = 8, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -64,7 +65,9 @@ def test_repeated_eigenvalues_have_orthogonal_eigenvectors_in_their_space(name):
     np.testing.assert_allclose(laplacian(graph) @ vectors, vectors * values, atol=1e-5)
 
 
-@pytest.mark.parametrize("graph", [*SPECIAL.values(), *(random_graph(np.random.default_rng(s), 8) for s in range(5))])
+@pytest.mark.parametrize(
+    "graph", [*SPECIAL.values(), *(random_graph(np.random.default_rng(s), 8) for s in range(5))]
+)
 def test_the_encoding_is_blind_to_capacity_and_to_the_rest_of_the_batch(graph):
     alone = encode(graph, capacity=graph.size)
     padded = encode(graph, capacity=graph.size + 9)
@@ -94,7 +97,9 @@ def test_missing_eigenvectors_are_zero():
     assert not found[:, 3:].any()
 
 
-@pytest.mark.parametrize("graph", [*SPECIAL.values(), *(random_graph(np.random.default_rng(s), 7) for s in range(5))])
+@pytest.mark.parametrize(
+    "graph", [*SPECIAL.values(), *(random_graph(np.random.default_rng(s), 7) for s in range(5))]
+)
 def test_the_largest_entry_is_positive_and_the_first_of_equal_ones_decides(graph):
     for column in encode(graph, capacity=9).T:
         if column.any():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tiny import LABELLED, PLAIN, complete, cycle, from_edges, random_batch, star
 
 from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.models import TargetEncoder
+from tiny import LABELLED, PLAIN, complete, cycle, from_edges, random_batch, star
 
 
 def encoder(vocabulary: Vocabulary = LABELLED, positions: int = 0, *, random_signs: bool = False, seed: int = 0):

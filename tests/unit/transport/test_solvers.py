@@ -137,26 +137,6 @@ def test_mirror_steps_equal_algorithm_2_by_hand():
     torch.testing.assert_close(mirror_descent(problem, tau=0.2, outer=3, inner=5).matrix, plan)
 
 
-@pytest.mark.parametrize("fused", [False, True])
-def test_conditional_gradient_reaches_what_POT_reaches(fused):
-    """Ties make the paths differ, so compare with the same start and no ties, and require equal plans in value."""
-    problem = make_problem(batch=12, n=7, fused=fused, noise=0.3)
-    term, ours = problem.terms[0], conditional_gradient(problem, iterations=200, tolerance=1e-12)
-    better_or_equal = 0
-    for sample in range(12):
-        if fused:
-            _, log = ot.gromov.fused_gromov_wasserstein(
-                7 * problem.linear[sample] / 0.7, term.prediction[sample], term.target[sample], alpha=0.5, log=True
-            )
-            theirs = 1.4 * float(log["fgw_dist"])
-        else:
-            _, log = ot.gromov.gromov_wasserstein(term.prediction[sample], term.target[sample], log=True)
-            theirs = 0.7 * float(log["gw_dist"])
-        assert float(ours.objective[sample]) < theirs + 0.2
-        better_or_equal += float(ours.objective[sample]) <= theirs + 1e-9
-    assert better_or_equal >= 8 if fused else better_or_equal >= 4
-
-
 @pytest.mark.parametrize("steps", [1, 2, 3])
 @pytest.mark.filterwarnings("ignore")  # POT warns that so few steps have not converged
 def test_conditional_gradient_is_POTs_step_by_step(steps):
@@ -299,3 +279,15 @@ def test_an_empty_batch_is_solved():
     assert mirror_descent(problem).matrix.shape == (0, 3, 3)
     assert conditional_gradient(problem).matrix.shape == (0, 3, 3)
     assert sinkhorn(torch.zeros(0, 3, 3), 1.0, 2).matrix.shape == (0, 3, 3)
+
+
+def test_a_plan_at_rest_with_wrong_sums_has_not_converged():
+    """Sharp costs that a single inner step cannot balance: the plan stands still and misses its marginals."""
+    linear = torch.zeros(1, 3, 3, dtype=torch.float64)
+    linear[0, :, 0] = -50.0
+    problem = MatchingProblem(linear, (), torch.ones(1, 3, dtype=torch.float64))
+    few = mirror_descent(problem, outer=200, inner=1)
+    assert few.converged.all() == (torch.maximum(few.row_error, few.column_error) < 0.01).all()
+    weak = make_problem(batch=32, n=10, divergence=Divergence.CROSS_ENTROPY, noise=1.0, fused=False)
+    plan = mirror_descent(weak, outer=60, inner=2)
+    assert not plan.converged[torch.maximum(plan.row_error, plan.column_error) >= 0.01].any()

@@ -1,0 +1,136 @@
+"""The presets: all load and build, and the paper's are the paper's tables."""
+
+import pytest
+import torch
+
+from graphwright.settings import (
+    CostKind,
+    EncoderKind,
+    MatchingKind,
+    Precision,
+    SettingsError,
+    find_preset,
+    load_run,
+    presets,
+)
+from graphwright.tasks.coloring import ColoringConfig
+from graphwright.training import build
+from graphwright.training.assembly import coloring_config
+
+SIZES = (10, 20, 30, 40, 50, 60)
+NAMES = {
+    "demo",
+    *(f"coloring{n}-{scale}" for n in SIZES for scale in ("cpu", "paper")),
+    *(f"coloring-any2graph-{scale}" for scale in ("cpu", "paper")),
+}
+
+
+def test_these_are_the_presets():
+    assert {preset.name for preset in presets()} == NAMES
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_preset_loads_and_its_model_and_task_can_be_built(name):
+    run = load_run(name)
+    # Meta tensors have shapes and no contents: all modules are built, no gigabyte of weights is.
+    with torch.device("meta"):
+        model = build(run)
+    assert model.predictor.decoder.queries.shape == (run.task.capacity, run.model.width)
+    assert coloring_config(run.task).capacity == run.task.capacity
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_preset_says_in_a_line_what_it_is(name):
+    assert 20 < len(find_preset(name).summary) <= 110
+
+
+# Table 5, and the chosen epsilon: for 10 and 20 as appendix "Main comparison" says, the sweep's centre beyond.
+PAPER = {
+    10: (1536, 120, 45e-6),
+    20: (1536, 120, 7.5e-6),
+    30: (512, 100, 3.33e-6),
+    40: (256, 50, 1.875e-6),
+    50: (128, 30, 1.20e-6),
+    60: (128, 20, 0.833e-6),
+}
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_paper_presets_are_tables_4_and_5(n):
+    run = load_run(f"coloring{n}-paper")
+    task, model, matching, train = run.task, run.model, run.matching, run.train
+    batch_size, epochs, epsilon = PAPER[n]
+    assert (task.capacity, task.min_size, task.side, task.samples) == (n, 5, 4 * n, 20_000 * n)
+    assert model.encoder is EncoderKind.SEGFORMER
+    assert model.encoder_weights is None
+    assert (model.encoder_width, model.layers, model.width, model.heads) == (128, 5, 256, 4)
+    assert model.dropout == 0.1
+    assert (matching.target_layers, matching.target_width, matching.positions) == (5, 128, 8)
+    assert (matching.dimension, matching.iterations) == (256, 20)
+    assert (matching.kind, matching.cost) == (MatchingKind.LEARNED, CostKind.L1)
+    assert not matching.detach_states
+    assert matching.epsilon == pytest.approx(epsilon, rel=2e-3)  # the table prints three digits
+    assert (train.batch_size, train.epochs, train.steps, train.minutes) == (batch_size, epochs, None, None)
+    assert (train.learning_rate, train.minimum_learning_rate) == (1e-4, 1e-5)
+    assert (train.warmup, train.clip) == (0.05, 0.1)
+    assert train.precision is Precision.FLOAT32
+    assert train.augment
+    assert (run.loss.presence, run.loss.node_labels, run.loss.edge_labels) == (1, 1, 0.2)
+    assert (run.loss.adjacency, run.loss.marginals) == (0.5, 1)
+
+
+@pytest.mark.parametrize("n", SIZES[1:])
+def test_epsilon_is_the_same_temperature_at_every_size(n):
+    for scale in ("cpu", "paper"):
+        assert load_run(f"coloring{n}-{scale}").matching.epsilon == pytest.approx(3e-3 / n**2, rel=1e-7)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_cpu_presets_fit_two_cores(n):
+    run = load_run(f"coloring{n}-cpu")
+    model, matching, train = run.model, run.matching, run.train
+    assert run.task.capacity == n
+    assert (model.encoder, model.encoder_width, model.encoder_blocks) == (EncoderKind.CNN, 64, 2)
+    assert (model.width, model.head_width, model.layers, model.heads) == (96, 96, 3, 4)
+    assert (matching.kind, matching.dimension) == (MatchingKind.TAUGHT, 64)
+    assert (matching.target_width, matching.target_layers) == (64, 3)
+    assert matching.epsilon == pytest.approx((4.5e-3 if n == 10 else 3e-3) / n**2, rel=1e-7)
+    assert (train.batch_size, train.learning_rate, train.clip, train.validate_every) == (128, 1e-3, 1.0, 1000)
+    assert (train.minutes, train.epochs, train.steps) == (60 if n == 10 else 120, None, None)
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_any2graph_presets_are_its_task(scale):
+    run = load_run(f"coloring-any2graph-{scale}")
+    assert coloring_config(run.task) == ColoringConfig.any2graph()
+    like = load_run(f"coloring10-{scale}")
+    assert (run.model, run.matching, run.train) == (like.model, like.matching, like.train)
+
+
+def test_the_demo_is_small_and_short():
+    run = load_run("demo")
+    assert (run.task.capacity, run.task.min_size, run.task.samples) == (4, 2, 200_000)
+    assert run.model == load_run("coloring10-cpu").model
+    assert (run.train.minutes, run.train.learning_rate) == (3, 2e-3)
+    assert (run.train.validate_every, run.train.validation_samples) == (200, 512)
+
+
+@pytest.mark.parametrize("name", ["coloring10", "coloring60", "coloring-any2graph"])
+def test_a_name_without_its_ending_means_the_one_for_everybody(name):
+    assert load_run(name) == load_run(f"{name}-cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("colouring10", "did you mean coloring10?"),
+        ("coloring-10", "did you mean coloring10?"),
+        ("coloring10-papr", "did you mean coloring10-paper?"),
+        ("Demo", "did you mean demo?"),
+        ("xyz", "the presets are coloring-any2graph-cpu, "),
+    ],
+)
+def test_an_unknown_preset_is_answered_with_the_nearest(name, hint):
+    with pytest.raises(SettingsError) as error:
+        load_run(name)
+    assert str(error.value).startswith(f"there is no preset, file or run folder '{name}'; {hint}")
