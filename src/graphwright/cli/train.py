@@ -18,6 +18,7 @@ from graphwright.cli.dotted import take_overrides
 from graphwright.cli.exit_codes import DONE, INTERRUPTED
 from graphwright.cli.train_help import preset_list, settings_help
 from graphwright.settings import BUDGET, Override, Run, SettingsError, load_run
+from graphwright.training.checkpoint import CheckpointError
 from graphwright.training.console import Display
 
 OWN = ("--out", "--resume", "--list", "--help")
@@ -99,8 +100,20 @@ def run(arguments: argparse.Namespace) -> int:
     except training.DivergenceError as error:
         # Settings, not a fault of ours: no request to report it.
         raise SettingsError(str(error)) from error
+    if _is_first_process():
+        _draw_samples(plan.folder, console)
     console.print("\n".join(_summary(plan, trained)))
     return DONE
+
+
+def _draw_samples(folder: Path, console: Console) -> None:
+    """samples.png; a run is not lost for want of a picture."""
+    try:
+        from graphwright.report import write_samples
+
+        write_samples(folder)
+    except (ImportError, OSError, ValueError) as error:
+        console.print(f"no samples.png: {error}")
 
 
 def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan:

@@ -3,7 +3,7 @@
 from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.report.page import write_report
 from graphwright.report.plots import learning_curves, plan_heat_map
-from graphwright.report.sheet import comparison_sheet, pick_examples
+from graphwright.report.sheet import comparison_sheet, pick_examples, write_samples
 
 __all__ = [
     "Evaluated",
@@ -13,4 +13,5 @@ __all__ = [
     "pick_examples",
     "plan_heat_map",
     "write_report",
+    "write_samples",
 ]

@@ -15,7 +15,7 @@ from graphwright.training.saved_model import export_model, load_model
 def write_model(run_folder: Path, out: Path, samples: int) -> Report:
     """Write a run's best predictor with its record and a card; returns its figures on the test split."""
     model = load_model(str(run_folder))
-    result = evaluate_saved(model, "test", None, samples, lambda count: None)  # noqa: ARG005
+    result = evaluate_saved(model, "test", None, samples)
     figures = result.evaluation.report.to_json()
     record = run_record(model, result.data) | {"test": figures}
     export_model(str(run_folder), out, {"test": figures})

@@ -20,8 +20,12 @@ class Evaluated:
     evaluation: Evaluation
 
 
+def unseen(count: int) -> None:
+    """Progress that nobody watches."""
+
+
 def evaluate_saved(
-    model: SavedModel, split: Split, seed: int | None, samples: int, advance: Callable[[int], None]
+    model: SavedModel, split: Split, seed: int | None, samples: int, advance: Callable[[int], None] = unseen
 ) -> Evaluated:
     """The first `samples` of a split, of the model's own data or of fresh data under another seed."""
     task = model.run.task

@@ -49,7 +49,7 @@ def write_report(run_folder: Path, out: Path, samples: int, title: str) -> Repor
     """Evaluate a run's best checkpoint on unseen samples and write the page; returns the figures."""
     model = load_model(str(run_folder))
     begun = perf_counter()
-    result = evaluate_saved(model, "test", None, samples, lambda count: None)  # noqa: ARG005
+    result = evaluate_saved(model, "test", None, samples)
     seconds = perf_counter() - begun
     records = read_log(run_folder / "log.jsonl")
     examples = pick_examples(result.evaluation.report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +12,25 @@ from numpy.typing import NDArray
 from graphwright.graphs import Graph, draw
 from graphwright.graphs.graph import IntArray
 from graphwright.metrics import Report, edit_distance
-from graphwright.report.evaluation import Evaluated
+from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.tasks.coloring import RGB
+from graphwright.training.saved_model import load_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WRONG = "#d62728"
+DRAWN_FROM = 64
+"""Validation samples among which a run's pictures are chosen."""
+
+
+def write_samples(run_folder: Path) -> None:
+    """Draw samples.png of a run: validation samples, hits and misses in their proportion."""
+    model = load_model(str(run_folder))
+    result = evaluate_saved(model, "validation", None, min(DRAWN_FROM, model.run.train.validation_samples))
+    sheet = comparison_sheet(result, pick_examples(result.evaluation.report))
+    sheet.savefig(run_folder / "samples.png", dpi=80)
 
 
 def pick_examples(report: Report, count: int = 8) -> list[int]:

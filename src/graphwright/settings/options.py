@@ -90,7 +90,7 @@ def _name_likeness(name: str, known: str) -> float:
         return 1.0
     ratio = SequenceMatcher(None, name, known).ratio()
     initials = "".join(word[0] for word in known.split("_"))
-    shortened = name and (known.startswith(name) or name.startswith(known) or (len(name) > 1 and name == initials))
+    shortened = name and (known.startswith(name) or (len(name) > 1 and name == initials))
     return SHORTENED + (1 - SHORTENED) * ratio if shortened else ratio
 
 

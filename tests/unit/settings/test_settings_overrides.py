@@ -30,7 +30,9 @@ def test_values_are_read_as_their_types():
 
 
 def test_python_values_do_as_well_and_the_last_one_counts():
-    run = load_run("coloring10", [Override("model.width", 64), Override("model.width", 32), Override("train.devices", 1)])
+    run = load_run(
+        "coloring10", [Override("model.width", 64), Override("model.width", 32), Override("train.devices", 1)]
+    )
     assert (run.model.width, run.train.devices) == (32, "1")
 
 
