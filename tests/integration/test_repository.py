@@ -1,30 +1,43 @@
 """What a newcomer tries first: README code, README commands, the demo, the docs."""
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-import torch
+
+from graphwright.cli.main import parser
+from graphwright.cli.train import split
+from graphwright.settings import load_run
+from graphwright.training.saved_model import shipped_names
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_readme_python_runs():
-    from graphwright.graphs import Graph, GraphBatch, Prediction
-
-    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) >= 2
-    names = {
-        "prediction": Prediction(torch.zeros(1, 3), torch.zeros(1, 3, 3)),
-        "target": GraphBatch.collate([Graph.build(3, [(0, 1)])]),
-    }
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_python_of_the_first_pages_runs(page):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
-    assert torch.isfinite(names["loss"])
+        exec(compile(block, page, "exec"), {})
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_commands_of_the_first_pages_parse(page):
+    """Every `graphwright ...` line is one that the command line accepts, and every preset in it exists."""
+    lines = re.findall(r"^graphwright (.*?)(?:\s+#.*)?$", (ROOT / page).read_text(), re.M)
+    assert len(lines) >= 4
+    for line in lines:
+        words, overrides = split(shlex.split(line))
+        arguments = parser().parse_args(words)
+        if arguments.command == "train":
+            load_run(arguments.source, overrides)
+        if arguments.command in ("evaluate", "predict") and not arguments.model.startswith("runs/"):
+            assert arguments.model in shipped_names()
 
 
 def test_readme_commands_exist():
@@ -33,7 +46,7 @@ def test_readme_commands_exist():
     assert {"demo", "test"} <= set(commands) <= set(targets)
 
 
-def test_demo_draws_its_picture(tmp_path):
+def test_matching_example_draws_its_picture(tmp_path):
     result = subprocess.run(
         [sys.executable, ROOT / "examples/match_two_graphs.py", tmp_path],
         capture_output=True,

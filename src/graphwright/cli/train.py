@@ -18,7 +18,6 @@ from graphwright.cli.dotted import take_overrides
 from graphwright.cli.exit_codes import DONE, INTERRUPTED
 from graphwright.cli.train_help import preset_list, settings_help
 from graphwright.settings import BUDGET, Override, Run, SettingsError, load_run
-from graphwright.training.checkpoint import CheckpointError
 from graphwright.training.console import Display
 
 OWN = ("--out", "--resume", "--list", "--help")

@@ -98,7 +98,10 @@ def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[st
     """A part of a JSON schema with its reference, if it has one, put in place; its own words come first."""
     if "$ref" not in part:
         return dict(part)
-    return definitions[part["$ref"].rpartition("/")[2]] | {name: part[name] for name in part if name != "$ref"}
+    return {
+        **definitions[part["$ref"].rpartition("/")[2]],
+        **{name: part[name] for name in part if name != "$ref"},
+    }
 
 
 def _option(section: str, name: str, part: Mapping[str, Any], default: object) -> Option:

@@ -250,6 +250,7 @@ def test_only_the_first_of_many_processes_speaks(calls, monkeypatch, capsys, nam
     monkeypatch.setenv(name, "1")
     assert cli.main(["train", "demo"]) == cli.DONE
     assert capsys.readouterr().out == ""
+    assert not Path("runs/demo/samples.png").exists()
     assert len(calls) == 1
 
 
@@ -301,7 +302,7 @@ def test_own_options_and_values_stay_in_place():
 
 @pytest.mark.parametrize("error", [ImportError("matplotlib?"), OSError("disk full"), ValueError("no checkpoint")])
 def test_a_run_is_not_lost_for_want_of_a_picture(calls, monkeypatch, capsys, error):
-    def write_samples(folder):
+    def write_samples(folder):  # noqa: ARG001
         raise error
 
     monkeypatch.setattr(report, "write_samples", write_samples)

@@ -195,7 +195,7 @@ def test_a_kill_at_either_rename_leaves_one_whole_checkpoint(path, monkeypatch, 
 
 
 def test_a_kill_while_tensors_are_written_leaves_the_old_checkpoint(path, monkeypatch):
-    def half_written(tensors: object, file: Path) -> None:
+    def half_written(_: object, file: Path) -> None:
         Path(file).write_bytes(b"half")
         raise Killed
 

@@ -1,12 +1,14 @@
 """Models by name: run folders, model files, shipped ones."""
 
-import json
+import copy
+from dataclasses import replace
 
 import pytest
 import torch
 
 from graphwright.graphs import Prediction
 from graphwright.tasks.coloring import ColoringDataset
+from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import coloring_config
 from graphwright.training.checkpoint import CheckpointError
 from graphwright.training.saved_model import confidence, export_model, load_model, shipped_names
@@ -42,17 +44,16 @@ def test_damaged_models_are_refused_by_name(tiny_run, tmp_path):
 
 
 def test_settings_that_do_not_fit_the_weights_are_refused(tiny_run, tmp_path):
-    export_model(str(tiny_run), tmp_path / "small", {})
-    note = tmp_path / "small" / "model.json"
-    record = json.loads(note.read_text())
-    record["facts"]["settings"]["model"]["width"] = 32
-    note.write_text(json.dumps(record))
-    with pytest.raises(CheckpointError, match="does not fit its own settings"):
-        load_model(str(tmp_path / "small"))
-    record["facts"]["settings"]["model"]["width"] = "wide"
-    note.write_text(json.dumps(record))
-    with pytest.raises(CheckpointError, match="does not hold the settings of a run"):
-        load_model(str(tmp_path / "small"))
+    path = tmp_path / "small" / "model"
+    export_model(str(tiny_run), path.parent, {})
+    saved = checkpoints.load(path)
+    complaints = {32: "does not fit its own settings", "wide": "does not hold the settings of a run"}
+    for width, complaint in complaints.items():
+        facts = copy.deepcopy(dict(saved.facts))
+        facts["settings"]["model"]["width"] = width
+        checkpoints.save(path, replace(saved, facts=facts))
+        with pytest.raises(CheckpointError, match=complaint):
+            load_model(str(path.parent))
 
 
 @pytest.mark.parametrize("name", shipped_names())

@@ -1,6 +1,7 @@
 """Budgets and the learning rate over them."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_the_rate_falls_as_a_cosine_to_the_minimum():
 
 def test_the_rate_never_jumps():
     values = [rate(at / 1000) for at in range(1001)]
-    assert max(abs(b - a) for a, b in zip(values, values[1:], strict=False)) < 0.006
+    assert max(abs(b - a) for a, b in pairwise(values)) < 0.006
     assert values.index(max(values)) == 200
 
 

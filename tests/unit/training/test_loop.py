@@ -1,0 +1,233 @@
+"""The loop: budgets, best and last checkpoints, early stopping, bad gradients."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphwright.settings import CONFIG, Run, to_yaml
+from graphwright.training import DivergenceError, TrainingModel, loop, train
+from graphwright.training import checkpoint as checkpoints
+from graphwright.training.checkpoint import CheckpointError
+from graphwright.training.evaluation import evaluate_predictor
+from graphwright.training.log import read_log
+from graphwright.training.state import load_model
+from tiny import tiny_settings
+
+
+def last(folder: Path) -> checkpoints.Checkpoint:
+    return checkpoints.load(folder / "checkpoints" / "last")
+
+
+def weights(saved: checkpoints.Checkpoint) -> dict[str, torch.Tensor]:
+    return {name: tensor for name, tensor in saved.tensors.items() if name.startswith("model.")}
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+def validations(folder: Path) -> list[dict[str, float]]:
+    return [record for record in read_log(folder / "log.jsonl") if "isomorphic" in record]
+
+
+def test_a_run_leaves_what_explains_it(tmp_path):
+    run = tiny_settings(train={"steps": 4, "log_every": 2, "validate_every": 3})
+    trained = train(run, tmp_path)
+    assert trained.progress.step == 4
+    assert (tmp_path / CONFIG).read_text() == to_yaml(run)
+    records = read_log(tmp_path / "log.jsonl")
+    assert [(one["step"], "loss" in one, "isomorphic" in one) for one in records] == [
+        (2, True, False),
+        (3, False, True),
+        (4, True, False),
+        (4, False, True),
+    ]
+    assert records[0]["samples_per_second"] > 0
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["step"] == 4
+    assert metrics["validation"] == trained.metrics
+    assert metrics["validation"]["samples"] == 4
+    for name in ("best", "last"):
+        facts = checkpoints.load(tmp_path / "checkpoints" / name).facts
+        assert Run.model_validate(facts["settings"]) == run
+
+
+def test_the_logged_rate_is_the_schedules(tmp_path):
+    options = {"steps": 5, "warmup": 0.4, "learning_rate": 0.01, "minimum_learning_rate": 0.001}
+    train(tiny_settings(train=options), tmp_path)
+    rates = [one["learning_rate"] for one in read_log(tmp_path / "log.jsonl") if "loss" in one]
+    assert rates[:3] == pytest.approx([0.0001, 0.005, 0.01])
+    assert rates[3] > rates[4] > 0.001
+
+
+def test_a_budget_in_epochs_is_counted_in_whole_batches(tmp_path):
+    run = tiny_settings(task={"samples": 40}, train={"steps": None, "epochs": 2, "batch_size": 15})
+    assert train(run, tmp_path).progress.step == 4  # 32 training samples
+
+
+def test_a_budget_in_minutes_ends_the_run_in_time(tmp_path):
+    run = tiny_settings(train={"steps": None, "minutes": 0.01, "log_every": 1})
+    progress = train(run, tmp_path).progress
+    assert 0.6 <= progress.seconds < 5
+    rates = [one["learning_rate"] for one in read_log(tmp_path / "log.jsonl") if "loss" in one]
+    assert progress.step == len(rates) > 2
+    assert rates[-1] < max(rates)
+
+
+def test_the_best_checkpoint_is_that_of_the_best_validation(tmp_path, monkeypatch):
+    values = iter([5.0, 20.0, 10.0, 20.0, 15.0])
+    measured(monkeypatch, "isomorphic", values)
+    trained = train(tiny_settings(train={"steps": 5, "validate_every": 1}), tmp_path)
+    best = checkpoints.load(tmp_path / "checkpoints" / "best")
+    assert best.facts["progress"]["step"] == 2
+    assert best.facts["progress"]["best"] == 20.0
+    assert (trained.progress.best, trained.progress.stale) == (20.0, 3)
+    assert last(tmp_path).facts["progress"]["step"] == 5
+    assert not same(weights(best), weights(last(tmp_path)))
+
+
+def test_edits_count_downwards(tmp_path, monkeypatch):
+    measured(monkeypatch, "edit", iter([3.0, 1.0, 2.0]))
+    train(tiny_settings(train={"steps": 3, "validate_every": 1, "metric": "edit"}), tmp_path)
+    assert checkpoints.load(tmp_path / "checkpoints" / "best").facts["progress"]["step"] == 2
+
+
+def test_a_run_stops_early_after_that_many_validations_without_improvement(tmp_path, monkeypatch):
+    measured(monkeypatch, "isomorphic", iter([5.0, 20.0, 20.0, 10.0, 30.0]))
+    run = tiny_settings(train={"steps": 10, "validate_every": 1, "patience": 2})
+    assert train(run, tmp_path).progress.step == 4
+    assert (tmp_path / "metrics.json").exists()
+    assert train(run, tmp_path, resume=True).progress.step == 4  # and stays stopped
+
+
+def measured(monkeypatch, name: str, values) -> None:
+    """Let validations find these values."""
+
+    def evaluate(*arguments, **options):
+        found = evaluate_predictor(*arguments, **options)
+        json_of = found.report.to_json
+
+        def to_json():
+            return json_of() | {name: next(values)}
+
+        object.__setattr__(found.report, "to_json", to_json)
+        return found
+
+    monkeypatch.setattr(loop, "evaluate_predictor", evaluate)
+
+
+def test_validation_leaves_training_as_it_was(tmp_path):
+    options = {"model": {"dropout": 0.2}, "matching": {"kind": "taught"}}
+    train(tiny_settings(train={"steps": 5, "validate_every": 1}, **options), tmp_path / "often")
+    train(tiny_settings(train={"steps": 5, "validate_every": 100}, **options), tmp_path / "once")
+    first, second = last(tmp_path / "often"), last(tmp_path / "once")
+    assert same(dict(first.tensors), dict(second.tensors))
+
+
+def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path):
+    for name, seed in (("one", 0), ("two", 0), ("other", 1)):
+        train(tiny_settings(model={"dropout": 0.2}, train={"steps": 2, "seed": seed}), tmp_path / name)
+    assert same(weights(last(tmp_path / "one")), weights(last(tmp_path / "two")))
+    assert not same(weights(last(tmp_path / "one")), weights(last(tmp_path / "other")))
+
+
+def test_augmentation_can_be_turned_off(tmp_path):
+    for augment in (False, True):
+        train(tiny_settings(train={"steps": 2, "augment": augment}), tmp_path / str(augment))
+    assert not same(weights(last(tmp_path / "True")), weights(last(tmp_path / "False")))
+
+
+def test_resuming_without_a_checkpoint_is_refused_by_name(tmp_path):
+    with pytest.raises(CheckpointError, match=r"last\.json does not exist"):
+        train(tiny_settings(), tmp_path, resume=True)
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
+    run = tiny_settings(train={"steps": 3, "validate_every": 2})
+    first = train(run, tmp_path)
+    tensors, log = dict(last(tmp_path).tensors), (tmp_path / "log.jsonl").read_text()
+    again = train(run, tmp_path, resume=True)
+    assert again.progress == first.progress
+    assert again.metrics == first.metrics
+    assert same(dict(last(tmp_path).tensors), tensors)
+    assert (tmp_path / "log.jsonl").read_text() == log
+    assert json.loads((tmp_path / "metrics.json").read_text())["validation"] == first.metrics
+
+
+def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path):
+    train(tiny_settings(train={"steps": 2}), tmp_path)
+    trained = train(tiny_settings(train={"steps": 4}), tmp_path, resume=True)
+    assert trained.progress.step == 4
+    assert [one["step"] for one in validations(tmp_path)] == [2, 4]
+
+
+def broken_at(monkeypatch, steps: set[int], factor: float) -> None:
+    """Let the loss of some steps have gradients that are not finite."""
+    forward, count = TrainingModel.forward, iter(range(1, 1000))
+
+    def broken(self, *tensors):
+        result = forward(self, *tensors)
+        return result._replace(loss=result.loss * factor) if next(count) in steps else result
+
+    monkeypatch.setattr(TrainingModel, "forward", broken)
+
+
+@pytest.mark.parametrize("factor", [float("nan"), float("inf")])
+def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted(tmp_path, monkeypatch, factor):
+    run = tiny_settings(train={"steps": 5, "log_every": 5, "checkpoint_minutes": 1e-9})
+    states = []
+    save = checkpoints.save
+
+    def remembered(path, checkpoint):
+        tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items() if name != "random"}
+        states.append(tensors | {"progress": checkpoint.facts["progress"]["step"]})
+        save(path, checkpoint)
+
+    monkeypatch.setattr(checkpoints, "save", remembered)
+    broken_at(monkeypatch, {2, 4}, factor)
+    progress = train(run, tmp_path).progress
+    by_step = {state.pop("progress"): state for state in states}
+    assert same(by_step[1], by_step[2])
+    assert same(by_step[3], by_step[4])
+    assert not same(by_step[2], by_step[3])
+    assert (progress.step, progress.skipped, progress.skipped_in_row) == (5, 2, 0)
+    record = read_log(tmp_path / "log.jsonl")[0]
+    assert record["skipped"] == 2
+    assert all(value == value and abs(value) < 1e9 for value in record.values())  # no NaN among the means
+    assert all(torch.isfinite(tensor).all() for tensor in weights(last(tmp_path)).values())
+
+
+def test_many_bad_gradients_in_a_row_end_the_run_with_advice_and_its_weights(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "PATIENCE_WITH_GRADIENTS", 3)
+    broken_at(monkeypatch, {3, 5, 6, 7, 8}, float("nan"))
+    with pytest.raises(DivergenceError, match=r"last 3 steps, up to step 7: try a smaller train\.learning_rate"):
+        train(tiny_settings(train={"steps": 20}), tmp_path)
+    saved = last(tmp_path)
+    assert saved.facts["progress"]["step"] == 7
+    assert all(torch.isfinite(tensor).all() for tensor in weights(saved).values())
+    load_model(saved, loop.build(tiny_settings()))
+
+
+@pytest.mark.parametrize("kind", ["learned", "taught"])
+def test_training_runs_in_mixed_precision_with_bfloat16(tmp_path, kind):
+    run = tiny_settings(matching={"kind": kind}, train={"steps": 2, "precision": "bf16-mixed"})
+    assert train(run, tmp_path).progress.skipped == 0
+    assert all(tensor.dtype is not torch.bfloat16 for tensor in weights(last(tmp_path)).values())
+
+
+def test_the_loss_scaler_of_float16_hears_of_bad_gradients_and_is_part_of_the_state(tmp_path, monkeypatch):
+    from lightning.fabric import Fabric
+    from lightning.fabric.plugins.precision import MixedPrecision
+
+    def scaled(_):
+        return Fabric(accelerator="cpu", devices=1, plugins=[MixedPrecision("16-mixed", "cpu")])
+
+    monkeypatch.setattr(loop, "_fabric", scaled)  # on a CPU, Fabric itself falls back to bfloat16
+    broken_at(monkeypatch, {2}, float("inf"))
+    train(tiny_settings(train={"steps": 2}), tmp_path)
+    assert last(tmp_path).facts["precision"]["scale"] == 2.0**15  # halved once from 2^16
+    progress = train(tiny_settings(train={"steps": 3}), tmp_path, resume=True).progress
+    assert last(tmp_path).facts["precision"]["scale"] == 2.0**15
+    assert (progress.step, progress.skipped) == (3, 1)
