@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 from killed_run import AFTER, WITHIN
-from tiny import tiny_settings
 
 from graphwright.settings import Run
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.log import read_log
+from tiny import tiny_settings
 
 STEPS, KILLED = 30, 17
 SCRIPT = Path(__file__).with_name("killed_run.py")

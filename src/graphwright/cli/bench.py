@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.touch()
     if not console.is_terminal:
-        console.width = 140  # a file or a pipe has no edge to wrap at
+        console.width = 170  # a file or a pipe has no edge to wrap at
     rows: list[Row] = []
     names = list(BENCHMARKS) if arguments.name == "all" else [arguments.name]
     for name in names:

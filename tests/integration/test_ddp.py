@@ -1,0 +1,101 @@
+"""Two processes on gloo: the gradients of one process with the joint batch, and runs that agree on everything."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from two_processes import CASES, STEPS, case, gradients, training
+
+from graphwright.training import checkpoint as checkpoints
+from graphwright.training import train
+from graphwright.training.log import read_log
+
+SCRIPT = Path(__file__).with_name("two_processes.py")
+TIMES = ("seconds", "samples_per_second")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """What two processes left behind."""
+    path = tmp_path_factory.mktemp("two")
+    environment = {name: value for name, value in os.environ.items() if name not in ("LOCAL_RANK", "WORLD_SIZE")}
+    environment |= {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error::UserWarning:torch.nn.parallel", str(SCRIPT), str(path)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert ended.returncode == 0, ended.stderr[-5000:]
+    return path
+
+
+def facts(folder: Path, rank: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / f"facts-{rank}.json").read_text())
+    return found
+
+
+def last(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(checkpoints.load(folder / "checkpoints" / "last").tensors)
+
+
+def log(folder: Path) -> list[dict[str, Any]]:
+    records = read_log(folder / "log.jsonl")
+    return [{name: value for name, value in record.items() if name not in TIMES} for record in records]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_processes_have_the_gradients_of_one_with_the_joint_batch(folder, name):
+    alone = gradients(case(name), lambda model: model, torch.Tensor.backward, rank=0, ranks=1)
+    both = [load_file(folder / f"{name}-{rank}.safetensors") for rank in (0, 1)]
+    assert alone.keys() == both[0].keys() == both[1].keys()
+    for key, expected in alone.items():
+        assert torch.equal(both[0][key], both[1][key]), key
+        error = (both[0][key] - expected).norm()
+        assert error <= 1e-6 * expected.norm() + 1e-7, (key, float(error), float(expected.norm()))
+
+
+def test_the_gradients_compared_are_of_every_phase_and_not_zero():
+    found = gradients(case("taught"), lambda model: model, torch.Tensor.backward, rank=0, ranks=1)
+    assert [float(found[f"{step}.matcher.taught"]) for step in range(STEPS)] == [1.0, 0.0, 0.0]
+    assert sum(value.norm() > 1e-3 for value in found.values()) > 0.8 * len(found)
+
+
+def test_every_process_knows_where_the_run_stands(folder):
+    assert facts(folder, 0) == facts(folder, 1)
+    assert facts(folder, 0)["world"] == 2
+    assert facts(folder, 0)["steps"] == [6, 6]
+    assert facts(folder, 0)["metrics"]
+
+
+def test_one_process_writes_one_log(folder):
+    records = log(folder / "straight")
+    assert [(record["step"], "isomorphic" in record) for record in records] == [(4, False), (4, True), (6, True)]
+
+
+def test_each_process_draws_random_numbers_of_its_own(folder):
+    random = last(folder / "straight")["random"]
+    assert len(random) == 2
+    assert not torch.equal(random[0], random[1])
+
+
+def test_an_interrupt_of_one_process_stops_both_after_the_same_step(folder):
+    assert facts(folder, 0)["interrupted"]
+    assert facts(folder, 0)["at"] == 3
+
+
+def test_an_interrupted_run_on_two_processes_goes_on_to_the_last_bit(folder):
+    first, second = last(folder / "straight"), last(folder / "interrupted")
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+    assert log(folder / "straight") == log(folder / "interrupted")
+
+
+def test_a_run_of_two_processes_can_go_on_in_one(folder, tmp_path):
+    for name in ("checkpoints", "log.jsonl"):
+        source = folder / "straight" / name
+        subprocess.run(["cp", "-r", str(source), str(tmp_path)], check=True)
+    assert train(training(1, steps=8), tmp_path, resume=True).progress.step == 8

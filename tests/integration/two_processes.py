@@ -1,0 +1,122 @@
+"""Two processes at once, started by Fabric: `two_processes.py FOLDER`. What they find goes into the folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from safetensors.torch import save_file
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from graphwright.settings import Run
+from graphwright.tasks.coloring import ColoringDataset
+from graphwright.training import TrainingModel, build, loop, train
+from graphwright.training.assembly import coloring_config
+from graphwright.training.order import StepOrder
+from tiny import tiny_settings
+
+CASES: dict[str, dict[str, Any]] = {
+    "learned": {"kind": "learned"},
+    "taught": {"kind": "taught", "probe_every": 2, "reopened_gap": 10.0},
+    "refined": {"kind": "refined"},
+    "mirror": {"kind": "mirror"},
+}
+STEPS = 3
+"""Gradients of this many steps, so that the taught matcher is seen in each of its phases."""
+
+
+def case(name: str) -> Run:
+    """Without anything random, which each process would draw for itself."""
+    return tiny_settings(matching=CASES[name] | {"random_signs": False}, train={"batch_size": 8})
+
+
+def gradients(
+    run: Run, wrap: Callable[[TrainingModel], Any], backward: Callable[[Tensor], None], rank: int, ranks: int
+) -> dict[str, Tensor]:
+    """Gradients of a few steps by name, and the matcher's buffers after each."""
+    torch.manual_seed(0)
+    model = build(run)
+    wrapped = wrap(model)
+    wrapped.train()
+    data = ColoringDataset(coloring_config(run.task), "train")
+    order = StepOrder(len(data), run.train.batch_size, 0, rank=rank, ranks=ranks)
+    found = {}
+    for step, (batch, _) in enumerate(zip(order, range(STEPS), strict=False)):
+        if step == 1 and hasattr(model.matcher, "taught"):
+            model.matcher.taught.fill_(False)  # alone; the next step is a probe
+        images, target = data.collate([data[index] for index in batch])
+        model.zero_grad()
+        result = wrapped(images, target.mask, target.node_labels, target.edge_labels)
+        backward(result.loss)
+        for name, parameter in model.named_parameters():
+            found[f"{step}.{name}"] = parameter.grad.clone()
+        for name, buffer in model.named_buffers():
+            found[f"{step}.{name}"] = buffer.double()
+    return found
+
+
+def training(devices: int, **options: Any) -> Run:
+    """A run in which everything is random that can be."""
+    return tiny_settings(
+        model={"dropout": 0.2},
+        matching={"kind": "taught"},
+        train={"steps": 6, "log_every": 4, "validate_every": 4, "devices": str(devices)} | options,
+    )
+
+
+def interrupt_second_process_at(step: int, rank: int) -> Callable[..., Any]:
+    """One process alone is asked to stop, in the middle of a step; both must, after the same one."""
+    gradient = loop._Session._gradient
+
+    def interrupted(session: Any, *tensors: Any) -> Any:
+        if rank == 1 and session.progress.step == step - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return gradient(session, *tensors)
+
+    loop._Session._gradient = interrupted
+    return gradient
+
+
+def main(folder: Path) -> None:
+    """Everything that needs two processes, in one go: starting them takes longest."""
+    fabric = Fabric(accelerator="cpu", devices=2)
+    fabric.launch()
+    rank = fabric.global_rank
+    for name in CASES:
+        found = gradients(case(name), fabric.setup, fabric.backward, rank, 2)
+        save_file(found, folder / f"{name}-{rank}.safetensors")
+    trained = train(training(2), folder / "straight")
+    before = interrupt_second_process_at(3, rank)
+    try:
+        train(training(2), folder / "interrupted")
+        interrupted = False
+    except KeyboardInterrupt:
+        interrupted = True
+    loop._Session._gradient = before
+    fabric.barrier()
+    at = json.loads((folder / "interrupted" / "checkpoints" / "last.json").read_text())["facts"]["progress"][
+        "step"
+    ]
+    fabric.barrier()
+    torch.manual_seed(99)
+    resumed = train(training(2), folder / "interrupted", resume=True)
+    facts = {
+        "interrupted": interrupted,
+        "at": at,
+        "steps": [trained.progress.step, resumed.progress.step],
+        "metrics": trained.metrics == resumed.metrics,
+        "world": fabric.world_size,
+    }
+    (folder / f"facts-{rank}.json").write_text(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
