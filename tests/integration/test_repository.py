@@ -29,7 +29,9 @@ def test_python_of_the_first_pages_runs(page):
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
 def test_commands_of_the_first_pages_parse(page):
     """Every `graphwright ...` line is one that the command line accepts, and every preset in it exists."""
-    lines = re.findall(r"^graphwright (.*?)(?:\s+#.*)?$", (ROOT / page).read_text(), re.M)
+    fences = re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / page).read_text(), re.S | re.M)
+    blocks = [text for language, text in fences if not language]
+    lines = re.findall(r"^graphwright (.*?)(?:\s+#.*)?$", "\n".join(blocks), re.M)
     assert len(lines) >= 4
     for line in lines:
         words, overrides = split(shlex.split(line))
