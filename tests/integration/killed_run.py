@@ -12,7 +12,7 @@ from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 
 AFTER, WITHIN = "after", "within"
-"""Right after the checkpoint of a step, or within that of the next, when its tensors are there and its note is not."""
+"""Right after the checkpoint of a step, or within that of the next: its tensors are there, its note is not."""
 
 
 def kill_at(step: int, moment: str) -> None:

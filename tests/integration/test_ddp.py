@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,9 +27,20 @@ def folder(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("two")
     environment = {name: value for name, value in os.environ.items() if name not in ("LOCAL_RANK", "WORLD_SIZE")}
     environment |= {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "error::UserWarning:torch.nn.parallel", str(SCRIPT), str(path)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
-    assert ended.returncode == 0, ended.stderr[-5000:]
+    with subprocess.Popen(
+        [sys.executable, "-W", "error:torch:FutureWarning", str(SCRIPT), str(path)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=900)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # the second process, too
+            raise
+    assert process.returncode == 0, output[-5000:]
     return path
 
 

@@ -102,15 +102,13 @@ def main(folder: Path) -> None:
         interrupted = True
     loop._Session._gradient = before
     fabric.barrier()
-    at = json.loads((folder / "interrupted" / "checkpoints" / "last.json").read_text())["facts"]["progress"][
-        "step"
-    ]
+    note = json.loads((folder / "interrupted" / "checkpoints" / "last.json").read_text())
     fabric.barrier()
     torch.manual_seed(99)
     resumed = train(training(2), folder / "interrupted", resume=True)
     facts = {
         "interrupted": interrupted,
-        "at": at,
+        "at": note["facts"]["progress"]["step"],
         "steps": [trained.progress.step, resumed.progress.step],
         "metrics": trained.metrics == resumed.metrics,
         "world": fabric.world_size,

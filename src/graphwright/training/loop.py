@@ -286,18 +286,26 @@ class _Session:
         self._save(self.last)
 
     def _save(self, path: Path, progress: Progress | None = None) -> None:
-        states = self.fabric.all_gather(random_state(self.fabric.device).to(self.fabric.device))
+        generators = self._gather(random_state(self.fabric.device))
         if self.fabric.is_global_zero:
-            assert isinstance(states, Tensor)
             facts = {
                 "settings": self.run.model_dump(mode="json"),
                 "window": self.window.to_json(),
                 "precision": self.fabric.strategy.precision.state_dict(),
             }
-            generators = states.view(self.fabric.world_size, -1).cpu()
             optimizer = self.optimizer.optimizer
             checkpoints.save(path, capture(self.model, optimizer, progress or self.progress, generators, facts))
         self.fabric.barrier()
+
+    def _gather(self, tensor: Tensor) -> Tensor:
+        """(ranks, ...): the tensors of all ranks."""
+        if self.fabric.world_size == 1:
+            return tensor[None]
+        # Fabric's own gathering goes through a function that torch has deprecated.
+        own = tensor.to(self.fabric.device)
+        gathered = [torch.empty_like(own) for _ in range(self.fabric.world_size)]
+        torch.distributed.all_gather(gathered, own)
+        return torch.stack(gathered).cpu()
 
     def _restore(self) -> None:
         saved = checkpoints.load(self.last)
