@@ -207,6 +207,19 @@ def test_embeddings_that_are_all_alike_give_the_uniform_plan_and_finite_gradient
     assert all(torch.isfinite(parameter.grad).all() for parameter in matcher.parameters())
 
 
+@pytest.mark.parametrize("cost", COSTS)
+def test_embeddings_that_have_all_but_vanished_have_finite_gradients(cost):
+    matcher = learned_matcher(slots=4, cost=cost, epsilon=4.5e-5, dtype=torch.float32)
+    with torch.no_grad():
+        for module in (matcher.project_slots[1], matcher.project_nodes):
+            module.weight *= 1e-36
+            module.bias.zero_()
+    plan = matcher.plan(states(2, 4, dtype=torch.float32), random_batch(np.random.default_rng(8), [4, 2], 4))
+    (plan * torch.randn(plan.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
+    assert torch.isfinite(plan).all()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in matcher.parameters())
+
+
 def test_one_slot_is_a_plan_of_one():
     target = random_batch(np.random.default_rng(9), [1, 0], 1)
     for cost in COSTS:
