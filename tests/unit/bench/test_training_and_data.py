@@ -5,14 +5,10 @@ import torch
 
 from graphwright.bench import measure_data, measure_training
 from graphwright.bench.training import GivenPlan
-from graphwright.settings import ColoringTask, Matching, MatchingKind, Model, Run, Train
+from graphwright.settings import MatchingKind
+from tiny import tiny_settings
 
-TINY = Run(
-    task=ColoringTask(capacity=4, min_size=2, samples=100),
-    model=Model(encoder_width=16, encoder_blocks=1, width=16, layers=1, heads=2, head_width=16),
-    matching=Matching(dimension=8, target_width=8, target_layers=1, epsilon=1e-3),
-    train=Train(steps=1, batch_size=4),
-)
+TINY = tiny_settings(task={"samples": 100}, train={"steps": 1, "batch_size": 4})
 
 
 def test_every_matching_has_a_row_with_its_share():
