@@ -3,9 +3,15 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from graphwright.training import train
 from tiny import tiny_settings
+
+
+def pytest_configure() -> None:
+    """One thread: the tensors are small, and the cores may be shared."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

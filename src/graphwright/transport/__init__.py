@@ -7,6 +7,7 @@ from graphwright.transport.assignment import (
     round_to_permutation,
 )
 from graphwright.transport.conditional_gradient import conditional_gradient
+from graphwright.transport.distances import pairwise_l1
 from graphwright.transport.divergences import Divergence, Factors, factorise, pair_divergence
 from graphwright.transport.mirror_descent import mirror_descent
 from graphwright.transport.multi_start import Solver, multi_start
@@ -46,6 +47,7 @@ __all__ = [
     "mirror_descent",
     "multi_start",
     "pair_divergence",
+    "pairwise_l1",
     "permutation_matrix",
     "project",
     "relaxed_objective",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphwright.transport.checks import check_count, check_positive
+from graphwright.transport.checks import check_count, check_finite, check_positive
 from graphwright.transport.divergences import safe_log
+from graphwright.transport.native import kernels_for
+from graphwright.transport.native.library import Descent
 from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
-from graphwright.transport.problem import MatchingProblem
+from graphwright.transport.problem import MatchingProblem, QuadraticForm
 from graphwright.transport.projection import project
 
 MARGINAL_TOLERANCE = 0.01
@@ -41,14 +43,41 @@ def mirror_descent(
         problem.check_plan("start", start)
     first = uniform_plan(b, n, problem.linear) if start is None else start.detach().clone()
 
-    matrix, log_matrix = first, safe_log(first)
+    log_first = safe_log(first)
+    # Folded once; a freezing sample only takes its rows out.
+    active = problem.quadratic_form() if problem.relaxation.is_quadratic else problem
+    kernels = kernels_for(first)
+    if kernels is not None and isinstance(active, QuadraticForm):
+        done = kernels.mirror_descent(
+            active, first, log_first, step_size=n / tau, outer=outer, inner=inner, tolerance=tolerance
+        )
+        check_finite("the projected plan", done.plan)
+    else:
+        done = _descend(active, first, log_first, tau, outer, inner, tolerance)
+    row_error, column_error = marginal_errors(done.plan)
+    converged = done.frozen & (torch.maximum(row_error, column_error) < MARGINAL_TOLERANCE)
+    objective = problem.objective(done.plan)
+    rows, columns = tau * done.log_row, tau * done.log_column
+    return Plan(done.plan, rows, columns, row_error, column_error, objective, done.taken, converged)
+
+
+def _descend(
+    active: MatchingProblem | QuadraticForm,
+    first: Tensor,
+    log_first: Tensor,
+    tau: float,
+    outer: int,
+    inner: int,
+    tolerance: float,
+) -> Descent:
+    """The steps by torch, on the samples that still move."""
+    b, n, _ = first.shape
+    matrix, log_matrix = first, log_first
     result = matrix.clone()
     rows, columns = torch.zeros_like(first[:, 0]), torch.zeros_like(first[:, 0])
     taken = torch.full((b,), outer, dtype=torch.int64, device=first.device)
     converged = torch.zeros(b, dtype=torch.bool, device=first.device)
     samples = torch.arange(b, device=first.device)
-    # Folded once; a freezing sample only takes its rows out.
-    active = problem.quadratic_form() if problem.relaxation.is_quadratic else problem
     for step in range(1, outer + 1):
         log_kernel = log_matrix.add_(active.gradient(matrix), alpha=-n / tau)
         projected = project(log_kernel, inner)
@@ -66,7 +95,4 @@ def mirror_descent(
             if not len(keep):
                 break
             samples, matrix, log_matrix, active = samples[keep], matrix[keep], log_matrix[keep], active.take(keep)
-    row_error, column_error = marginal_errors(result)
-    converged &= torch.maximum(row_error, column_error) < MARGINAL_TOLERANCE
-    objective = problem.objective(result)
-    return Plan(result, tau * rows, tau * columns, row_error, column_error, objective, taken, converged)
+    return Descent(result, rows, columns, taken, converged)

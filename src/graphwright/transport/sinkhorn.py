@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphwright.transport.checks import check_count, check_finite, check_like, check_positive, check_shape
+from graphwright.transport.native import kernels_for
+from graphwright.transport.native.library import SinkhornSteps
 from graphwright.transport.plan import Plan, marginal_errors
 
 
@@ -30,15 +32,11 @@ def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1
         raise ValueError("cost must have at least one row, got n = 0")
     check_shape("cost", cost, (b, n, n))
     check_like("cost", cost, "cost", cost)
-    check_finite("cost", cost)
     check_positive("epsilon", epsilon)
     check_count("iterations", iterations)
-    # A plan does not change when a constant is added to a row of the cost: the row normalisation takes it up.
-    # Starting each row at 0 keeps the digits for what matters.
-    shift = cost.detach().amin(2, keepdim=True)
-    log_kernel = (shift - cost) / epsilon
-    check_finite(f"cost / epsilon (epsilon = {epsilon:g})", log_kernel)
-    matrix, rows, columns = _UnrolledSinkhorn.apply(log_kernel, iterations)  # type: ignore[no-untyped-call]
+    shift = row_shift(cost)
+    _check_range(cost, shift, epsilon)
+    matrix, rows, columns = _UnrolledSinkhorn.apply(cost, epsilon, iterations)  # type: ignore[no-untyped-call]
     row_error, column_error = marginal_errors(matrix)
     return Plan(
         matrix=matrix,
@@ -46,10 +44,27 @@ def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1
         column_potential=epsilon * columns,
         row_error=row_error,
         column_error=column_error,
-        objective=(matrix.detach() * cost.detach()).sum((1, 2)),
+        objective=torch.linalg.vecdot(matrix.detach().flatten(1), cost.detach().flatten(1)),
         iterations=torch.full((b,), iterations, device=cost.device),
         converged=torch.maximum(row_error, column_error) < tolerance,
     )
+
+
+def row_shift(cost: Tensor) -> Tensor:
+    """(b, n, 1) least of each row of the cost.
+
+    A plan does not change when a constant is added to a row: the row normalisation takes it up. Starting each row
+    at 0 keeps the digits for what matters.
+    """
+    return cost.detach().amin(2, keepdim=True)
+
+
+def _check_range(cost: Tensor, shift: Tensor, epsilon: float) -> None:
+    """Raise if the cost, or its range divided by epsilon, is not finite; two reductions decide that it is."""
+    most = cost.detach().amax()
+    if not torch.isfinite((most - shift.amin()) / epsilon):
+        check_finite("cost", cost)
+        check_finite(f"cost / epsilon (epsilon = {epsilon:g})", (shift - cost) / epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,51 +91,71 @@ def log_domain_steps(log_kernel: Tensor, iterations: int) -> LogSteps:
 
 
 class _UnrolledSinkhorn(torch.autograd.Function):
-    """K steps on log-kernels, keeping only the potentials; the backward pass redoes each kernel from them."""
+    """K steps on costs, keeping only the potentials; the backward pass redoes each kernel from them."""
 
     @staticmethod
-    def forward(ctx: Any, log_kernel: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
-        steps = log_domain_steps(log_kernel, iterations)
-        row, column = steps.rows[-1], steps.columns[-1]
-        # As softmaxes, the two plans have unit sums whatever the potentials' rounding.
-        row_exact, column_exact = _row_exact(log_kernel, column), _column_exact(log_kernel, row)
-        ctx.save_for_backward(log_kernel, torch.stack(steps.rows), torch.stack(steps.columns))
-        averaged = steps.averaged_row()
-        ctx.mark_non_differentiable(averaged, column)
-        return (row_exact + column_exact) / 2, averaged, column
+    def forward(ctx: Any, cost: Tensor, epsilon: float, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
+        cost = cost.contiguous()
+        kernels = kernels_for(cost)
+        run = _forward if kernels is None else kernels.sinkhorn_forward
+        steps = run(cost, epsilon, iterations)
+        ctx.save_for_backward(cost, steps.rows, steps.columns)
+        ctx.epsilon = epsilon
+        last_column = steps.columns[:, -1].clone()
+        ctx.mark_non_differentiable(steps.averaged_row, last_column)
+        return steps.plan, steps.averaged_row, last_column
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        log_kernel, rows, columns = ctx.saved_tensors
-        steps = len(rows)
-        half = gradients[0] / 2
-        # Last, averaged step: T = (P_r + P_c) / 2 with P_r = exp(L + f' + g), P_c = exp(L + f + g).
-        row_exact = _row_exact(log_kernel, columns[steps])
-        column_exact = _column_exact(log_kernel, rows[steps - 1])
-        weighted = half * row_exact
-        row_gradient = weighted.sum(2)
-        result = weighted
-        column_gradient = weighted.sum(1)
-        weighted = half * column_exact
-        result += weighted
-        column_gradient += weighted.sum(1)
-        pending_row = weighted.sum(2)
-        # f' = -LSE_j(L + g): its derivative in L_ij and in g_j is -P_r.
-        weighted = row_exact * row_gradient[:, :, None]
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        cost, rows, columns = ctx.saved_tensors
+        kernels = kernels_for(cost)
+        run = _backward if kernels is None else kernels.sinkhorn_backward
+        return run(cost, ctx.epsilon, rows, columns, gradients[0]), None, None
+
+
+def _forward(cost: Tensor, epsilon: float, iterations: int) -> SinkhornSteps:
+    """The steps by torch."""
+    log_kernel = (row_shift(cost) - cost) / epsilon
+    steps = log_domain_steps(log_kernel, iterations)
+    # As softmaxes, the two plans have unit sums whatever the potentials' rounding.
+    exact = _row_exact(log_kernel, steps.columns[-1]) + _column_exact(log_kernel, steps.rows[-1])
+    return SinkhornSteps(
+        exact / 2, torch.stack(steps.rows, 1), torch.stack(steps.columns, 1), steps.averaged_row()
+    )
+
+
+def _backward(cost: Tensor, epsilon: float, rows: Tensor, columns: Tensor, gradient: Tensor) -> Tensor:
+    """(b, n, n) gradient in the cost of the steps with these potentials, by torch."""
+    log_kernel = (row_shift(cost) - cost) / epsilon
+    steps = rows.shape[1]
+    half = gradient / 2
+    # Last, averaged step: T = (P_r + P_c) / 2 with P_r = exp(L + f' + g), P_c = exp(L + f + g).
+    row_exact = _row_exact(log_kernel, columns[:, steps])
+    column_exact = _column_exact(log_kernel, rows[:, steps - 1])
+    weighted = half * row_exact
+    row_gradient = weighted.sum(2)
+    result = weighted
+    column_gradient = weighted.sum(1)
+    weighted = half * column_exact
+    result += weighted
+    column_gradient += weighted.sum(1)
+    pending_row = weighted.sum(2)
+    # f' = -LSE_j(L + g): its derivative in L_ij and in g_j is -P_r.
+    weighted = row_exact * row_gradient[:, :, None]
+    result -= weighted
+    column_gradient -= weighted.sum(1)
+    for step in range(steps - 1, -1, -1):
+        if step < steps - 1:
+            column_exact = _column_exact(log_kernel, rows[:, step])
+        weighted = column_exact.mul_(column_gradient[:, None, :])
         result -= weighted
-        column_gradient -= weighted.sum(1)
-        for step in range(steps - 1, -1, -1):
-            if step < steps - 1:
-                column_exact = _column_exact(log_kernel, rows[step])
-            weighted = column_exact.mul_(column_gradient[:, None, :])
-            result -= weighted
-            row_gradient = pending_row - weighted.sum(2)
-            weighted = _row_exact(log_kernel, columns[step]).mul_(row_gradient[:, :, None])
-            result -= weighted
-            column_gradient = -weighted.sum(1)
-            pending_row = torch.zeros_like(pending_row)
-        return result, None
+        row_gradient = pending_row - weighted.sum(2)
+        weighted = _row_exact(log_kernel, columns[:, step]).mul_(row_gradient[:, :, None])
+        result -= weighted
+        column_gradient = -weighted.sum(1)
+        pending_row = torch.zeros_like(pending_row)
+    return result / -epsilon
 
 
 def _row_exact(log_kernel: Tensor, column: Tensor) -> Tensor:

@@ -1,0 +1,95 @@
+"""Compile the kernels once, on first use, into a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+SOURCES = Path(__file__).parent
+FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-march=native",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+)
+LIMIT = 300
+"""Seconds that a compiler may take."""
+
+
+class BuildError(RuntimeError):
+    """The kernels could not be compiled, and why."""
+
+
+def build() -> Path:
+    """The compiled library, from the cache if it was built before by this compiler for this processor."""
+    compiler = find_compiler()
+    target = cache_folder() / f"kernels-{fingerprint(compiler)}.so"
+    if not target.exists():
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Compiled beside its place and moved there at once: other processes see all of it or nothing.
+            with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+                compiled = Path(folder) / "kernels.so"
+                _run(compiler, *FLAGS, str(SOURCES / "kernels.cpp"), "-o", str(compiled))
+                compiled.replace(target)
+        except OSError as error:
+            raise BuildError(f"cannot write to {target.parent}: {error.strerror}") from error
+    return target
+
+
+def find_compiler() -> str:
+    """$CXX, or the first C++ compiler on the path."""
+    named = os.environ.get("CXX")
+    for name in [named] if named else ["c++", "g++", "clang++"]:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise BuildError(f"no C++ compiler {named!r} ($CXX)" if named else "no C++ compiler on the path")
+
+
+def cache_folder() -> Path:
+    """$GRAPHWRIGHT_CACHE, or graphwright's folder in the user's cache."""
+    if "GRAPHWRIGHT_CACHE" in os.environ:
+        return Path(os.environ["GRAPHWRIGHT_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphwright"
+
+
+def fingerprint(compiler: str) -> str:
+    """A hash of what the result depends on: sources, flags, compiler, and what -march=native means here."""
+    digest = hashlib.sha256()
+    for source in sorted(SOURCES.glob("*.[ch]pp")):
+        digest.update(source.read_bytes())
+    digest.update(" ".join(FLAGS).encode())
+    digest.update(_run(compiler, "--version").encode())
+    digest.update(f"{platform.machine()} {_processor()}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _processor() -> str:
+    """The processor's capabilities, where the system tells them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+
+
+def _run(*command: str) -> str:
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT).stdout
+    except subprocess.CalledProcessError as error:
+        first = next(
+            (line for line in error.stderr.splitlines() if "error" in line), f"exit code {error.returncode}"
+        )
+        raise BuildError(f"{command[0]} failed: {first.strip()}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{command[0]} failed: {error}") from error

@@ -1,0 +1,156 @@
+"""The compiled kernels as functions of torch tensors."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from graphwright.transport.native.build import BuildError, build
+
+if TYPE_CHECKING:
+    from graphwright.transport.problem import QuadraticForm
+
+WORTH_A_THREAD = 200_000
+"""Elementary operations below which starting another thread costs more than it saves."""
+TYPES = {torch.float32: "f32", torch.float64: "f64"}
+
+
+class SinkhornSteps(NamedTuple):
+    """plan (b, n, n), row potentials (b, K, n), column potentials (b, K + 1, n), averaged last row (b, n)."""
+
+    plan: Tensor
+    rows: Tensor
+    columns: Tensor
+    averaged_row: Tensor
+
+
+class Descent(NamedTuple):
+    """plan (b, n, n), log scalings (b, n) of the last projection, steps taken (b,), whether it froze (b,)."""
+
+    plan: Tensor
+    log_row: Tensor
+    log_column: Tensor
+    taken: Tensor
+    frozen: Tensor
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """One graph per thread, its matrix in the cache. Results do not depend on the number of threads."""
+
+    library: ctypes.CDLL
+
+    def sinkhorn_forward(self, cost: Tensor, epsilon: float, iterations: int) -> SinkhornSteps:
+        """`iterations` steps on contiguous costs (b, n, n), from zero column potentials."""
+        b, n, _ = cost.shape
+        plan = torch.empty_like(cost)
+        rows, columns = cost.new_empty(b, iterations, n), cost.new_empty(b, iterations + 1, n)
+        averaged = cost.new_empty(b, n)
+        threads = _threads(b * n * n * iterations * 2)
+        self._call("sinkhorn_forward", cost, epsilon, b, n, iterations, threads, plan, rows, columns, averaged)
+        return SinkhornSteps(plan, rows, columns, averaged)
+
+    def sinkhorn_backward(
+        self, cost: Tensor, epsilon: float, rows: Tensor, columns: Tensor, gradient: Tensor
+    ) -> Tensor:
+        """(b, n, n) gradient in the cost of the steps with these potentials, given the plan's."""
+        b, iterations, n = rows.shape
+        out = torch.empty_like(cost)
+        threads = _threads(b * n * n * iterations * 6)
+        given = gradient.contiguous()
+        self._call("sinkhorn_backward", cost, epsilon, rows, columns, given, b, n, iterations, threads, out)
+        return out
+
+    def l1_forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """(b, n, m) distances of contiguous (b, n, d) and (b, m, d)."""
+        (b, n, d), m = x.shape, y.shape[1]
+        out = x.new_empty(b, n, m)
+        self._call("l1_forward", x, y, b, n, m, d, _threads(b * n * m * d), out)
+        return out
+
+    def l1_backward(self, x: Tensor, y: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of contiguous x and y, given the distances' (b, n, m)."""
+        (b, n, d), m = x.shape, y.shape[1]
+        for_x, for_y = torch.empty_like(x), torch.empty_like(y)
+        threads = _threads(b * n * m * d * 2)
+        self._call("l1_backward", x, y, gradient.contiguous(), b, n, m, d, threads, for_x, for_y)
+        return for_x, for_y
+
+    def mirror_descent(
+        self,
+        form: QuadraticForm,
+        start: Tensor,
+        log_start: Tensor,
+        *,
+        step_size: float,
+        outer: int,
+        inner: int,
+        tolerance: float,
+    ) -> Descent:
+        """Steps from `start`, (b, n, n), each sample until it freezes."""
+        b, channels, n, _ = form.right.shape
+        matrices = [form.linear, form.mask, form.pair_cost, form.target_cost, form.left, form.right]
+        tensors = [None if matrix is None else matrix.contiguous() for matrix in matrices]
+        plan = torch.empty_like(form.linear, memory_format=torch.contiguous_format)
+        log_row, log_column = form.linear.new_empty(b, n), form.linear.new_empty(b, n)
+        taken = torch.empty(b, dtype=torch.int64)
+        threads = _threads(b * outer * (2 * channels * n**3 + 2 * inner * n * n))
+        steps = (step_size, outer, inner, tolerance, threads)
+        problem = (*tensors, channels, int(excludes_loops(form)), start.contiguous(), log_start.contiguous(), b, n)
+        self._call("mirror_descent", *problem, *steps, plan, log_row, log_column, taken)
+        return Descent(plan, log_row, log_column, taken.abs(), taken > 0)
+
+    def _call(self, name: str, *arguments: Tensor | int | float | None) -> None:
+        first = next(argument for argument in arguments if isinstance(argument, Tensor))
+        getattr(self.library, f"{name}_{TYPES[first.dtype]}")(*[_as_c(argument) for argument in arguments])
+
+
+def excludes_loops(form: QuadraticForm) -> bool:
+    """Whether the form leaves self-loops out."""
+    return form.self_loops.value == "excluded"
+
+
+def kernels_for(tensor: Tensor) -> Kernels | None:
+    """The kernels, if they can take this tensor and are to be had."""
+    if (
+        tensor.device.type != "cpu"
+        or tensor.dtype not in TYPES
+        or type(tensor) not in (Tensor, torch.nn.Parameter)
+    ):
+        return None
+    return load()
+
+
+@functools.cache
+def load() -> Kernels | None:
+    """Build or find the library; without one, say why in one line and let torch do the work.
+
+    GRAPHWRIGHT_NATIVE=off asks for torch.
+    """
+    if os.environ.get("GRAPHWRIGHT_NATIVE", "on") == "off":
+        return None
+    try:
+        return Kernels(ctypes.CDLL(str(build())))
+    except (BuildError, OSError) as error:
+        log = logging.getLogger("graphwright")
+        log.warning("graphwright: no compiled kernels (%s); matching runs on torch alone, more slowly", error)
+        return None
+
+
+def _threads(operations: int) -> int:
+    return max(1, min(torch.get_num_threads(), operations // WORTH_A_THREAD))
+
+
+def _as_c(argument: Tensor | int | float | None) -> ctypes.c_void_p | ctypes.c_int64 | ctypes.c_double:
+    if argument is None:
+        return ctypes.c_void_p(None)
+    if isinstance(argument, Tensor):
+        return ctypes.c_void_p(argument.data_ptr())
+    return ctypes.c_int64(argument) if isinstance(argument, int) else ctypes.c_double(argument)

@@ -1,0 +1,289 @@
+"""The compiled kernels beside the torch path: the same numbers, on easy and on adversarial input."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphwright.transport import EdgeTerm, MatchingProblem, SelfLoops, mirror_descent, pairwise_l1, sinkhorn
+from graphwright.transport.native import build, library
+from graphwright.transport.native.build import BuildError
+from graphwright.transport.native.library import load
+
+SIZES = (1, 2, 3, 7, 8, 9, 10, 20, 33, 60)
+
+needs_kernels = pytest.mark.skipif(load() is None, reason="no compiled kernels here")
+
+
+@pytest.fixture
+def by_torch(monkeypatch: pytest.MonkeyPatch):
+    """Calls a function with the kernels switched off."""
+
+    def call(function, *arguments, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr(library, "load", lambda: None)
+            return function(*arguments, **options)
+
+    return call
+
+
+def plan_and_gradient(cost: Tensor, weight: Tensor, epsilon: float, iterations: int) -> tuple[Tensor, Tensor]:
+    variable = cost.clone().requires_grad_()
+    plan = sinkhorn(variable, epsilon, iterations).matrix
+    (gradient,) = torch.autograd.grad((plan * weight).sum(), variable)
+    return plan.detach(), gradient
+
+
+def matcher_like_cost(generator: torch.Generator, b: int, n: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Costs as the learned matcher makes them: L1 distances, divided by their sum."""
+    x, y = torch.randn(2, b, n, 16, generator=generator, dtype=dtype)
+    cost = torch.cdist(x, y, p=1)
+    return cost / cost.sum((1, 2), keepdim=True)
+
+
+@needs_kernels
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("temperature", [1.0, 4.5e-3])
+def test_single_precision_kernels_are_as_exact_as_double_precision_torch(by_torch, n, temperature):
+    generator = torch.Generator().manual_seed(n)
+    cost = matcher_like_cost(generator, 5, n)
+    weight = torch.randn(5, n, n, generator=generator)
+    epsilon = temperature / n**2
+    plan, gradient = plan_and_gradient(cost, weight, epsilon, 20)
+    exact_plan, exact_gradient = by_torch(plan_and_gradient, cost.double(), weight.double(), epsilon, 20)
+    assert (plan - exact_plan).abs().max() < 2e-5
+    assert (gradient - exact_gradient).norm() <= 1e-5 * exact_gradient.norm() + 1e-7 / epsilon
+
+
+@needs_kernels
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("epsilon", [1.0, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("iterations", [1, 2, 20])
+def test_double_precision_kernels_equal_torch(by_torch, n, epsilon, iterations):
+    generator = torch.Generator().manual_seed(n)
+    cost = torch.rand(3, n, n, generator=generator, dtype=torch.float64)
+    weight = torch.randn(3, n, n, generator=generator, dtype=torch.float64)
+    plan, gradient = plan_and_gradient(cost, weight, epsilon, iterations)
+    expected, expected_gradient = by_torch(plan_and_gradient, cost, weight, epsilon, iterations)
+    torch.testing.assert_close(plan, expected, rtol=1e-7, atol=1e-9)
+    scale = max(1.0, float(expected_gradient.abs().max()))
+    torch.testing.assert_close(gradient / scale, expected_gradient / scale, rtol=1e-6, atol=1e-8)
+
+
+@needs_kernels
+def test_potentials_equal_torch(by_torch):
+    cost = matcher_like_cost(torch.Generator().manual_seed(0), 4, 12, torch.float64)
+    ours, expected = sinkhorn(cost, 1e-4, 7), by_torch(sinkhorn, cost, 1e-4, 7)
+    torch.testing.assert_close(ours.row_potential, expected.row_potential)
+    torch.testing.assert_close(ours.column_potential, expected.column_potential)
+
+
+def adversarial_costs() -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    random = torch.rand(2, 9, 9, generator=generator)
+    wide = torch.rand(2, 9, 9, generator=generator) * torch.logspace(-6, 6, 9)
+    one_favourite = torch.rand(2, 9, 9, generator=generator)
+    one_favourite[:, :, 0] -= 5.0  # every row wants the same column: the other columns start with next to nothing
+    permutation = 1 - torch.eye(9)[torch.randperm(9, generator=generator)].expand(2, 9, 9)
+    return {
+        "one node": torch.rand(3, 1, 1, generator=generator),
+        "all equal": torch.full((2, 9, 9), 0.3),
+        "zero": torch.zeros(2, 9, 9),
+        "huge": 1e6 * random,
+        "tiny": 1e-6 * random,
+        "negative": -random,
+        "wide": wide,
+        "one favourite": one_favourite,
+        "permutation": permutation.contiguous(),
+        "two alike rows": random[:, [0, 0, 2, 3, 4, 5, 6, 7, 8]],
+    }
+
+
+@pytest.mark.parametrize("name", adversarial_costs())
+@pytest.mark.parametrize("epsilon", [1.0, 1e-3, 1e-5, 1e-8])
+@pytest.mark.parametrize("path", ["kernels", "torch"])
+def test_promises_hold_on_adversarial_input(by_torch, name, epsilon, path):
+    cost = adversarial_costs()[name]
+    weight = torch.randn(cost.shape, generator=torch.Generator().manual_seed(0))
+    if path == "kernels":
+        plan, gradient = plan_and_gradient(cost, weight, epsilon, 20)
+    else:
+        plan, gradient = by_torch(plan_and_gradient, cost, weight, epsilon, 20)
+    n = cost.shape[1]
+    assert plan.isfinite().all()
+    assert gradient.isfinite().all()
+    assert plan.min() >= 0
+    assert plan.max() <= 1 + 1e-5
+    torch.testing.assert_close(plan.sum((1, 2)), torch.full((len(cost),), float(n)), rtol=1e-5, atol=1e-5)
+    assert plan.sum(1).min() > 0.5 - 1e-5
+    assert plan.sum(2).min() > 0.5 - 1e-5
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", adversarial_costs())
+@pytest.mark.parametrize("epsilon", [1.0, 1e-3, 1e-5, 1e-8])
+def test_both_paths_agree_on_adversarial_input_in_double_precision(by_torch, name, epsilon):
+    cost = adversarial_costs()[name].double()
+    weight = torch.randn(cost.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    # Beyond 1e10 the rounding of cost / epsilon in double precision is visible in the plan itself.
+    if float(cost.abs().max()) / epsilon > 1e10:
+        epsilon = float(cost.abs().max()) / 1e10
+    plan, gradient = plan_and_gradient(cost, weight, epsilon, 20)
+    expected, expected_gradient = by_torch(plan_and_gradient, cost, weight, epsilon, 20)
+    torch.testing.assert_close(plan, expected, rtol=1e-4, atol=1e-5)
+    scale = max(1.0, float(expected_gradient.abs().max()))
+    torch.testing.assert_close(gradient / scale, expected_gradient / scale, rtol=1e-4, atol=1e-5)
+
+
+@needs_kernels
+def test_kernels_pass_gradcheck():
+    generator = torch.Generator().manual_seed(1)
+    cost = torch.rand(2, 5, 5, generator=generator, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda c: sinkhorn(c, 0.05, 6).matrix, cost)
+    x, y = torch.randn(2, 2, 4, 11, generator=generator, dtype=torch.float64)
+    assert torch.autograd.gradcheck(pairwise_l1, (x.requires_grad_(), y.requires_grad_()))
+
+
+@needs_kernels
+def test_a_transposed_cost_is_read_as_it_stands(by_torch):
+    cost = torch.rand(3, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64).mT
+    weight = torch.randn(3, 6, 6, dtype=torch.float64)
+    for ours, expected in zip(
+        plan_and_gradient(cost, weight, 0.01, 5),
+        by_torch(plan_and_gradient, cost, weight, 0.01, 5),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, expected)
+
+
+@needs_kernels
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_nothing(threads):
+    cost = matcher_like_cost(torch.Generator().manual_seed(0), 64, 30)
+    weight = torch.randn(64, 30, 30, generator=torch.Generator().manual_seed(1))
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = plan_and_gradient(cost, weight, 5e-6, 20)
+        torch.set_num_threads(threads)
+        together = plan_and_gradient(cost, weight, 5e-6, 20)
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
+
+
+@needs_kernels
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 1, 1, 1), (3, 7, 2, 64), (2, 10, 10, 19), (2, 5, 9, 8)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_l1_distances_equal_torch(by_torch, shape, dtype):
+    b, n, m, d = shape
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(-2, 3, (b, n, d), generator=generator).to(dtype)  # with ties, whose slope is 0
+    y = torch.randint(-2, 3, (b, m, d), generator=generator).to(dtype)
+    weight = torch.randn(b, n, m, generator=generator, dtype=dtype)
+
+    def run() -> tuple[Tensor, Tensor, Tensor]:
+        left, right = x.clone().requires_grad_(), y.clone().requires_grad_()
+        distances = pairwise_l1(left, right)
+        return distances.detach(), *torch.autograd.grad((distances * weight).sum(), (left, right))
+
+    for ours, expected in zip(run(), by_torch(run), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
+
+
+def matching_problem(n: int, dtype: torch.dtype, self_loops: SelfLoops, channels: int) -> MatchingProblem:
+    generator = torch.Generator().manual_seed(n)
+    b = 4
+    mask = (torch.arange(n) < torch.randint(1, n + 1, (b, 1), generator=generator)).to(dtype)
+    terms = []
+    for _ in range(channels):
+        target = (torch.rand(b, n, n, generator=generator) < 0.4).to(dtype).triu(1)
+        logits = 2 * torch.randn(b, n, n, generator=generator, dtype=dtype)
+        terms.append(EdgeTerm(logits, target + target.mT, weight=0.5))
+    linear = torch.rand(b, n, n, generator=generator, dtype=dtype) / n
+    return MatchingProblem(linear, tuple(terms), mask, self_loops)
+
+
+@needs_kernels
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 13, 20])
+@pytest.mark.parametrize("self_loops", list(SelfLoops))
+@pytest.mark.parametrize("channels", [1, 3])
+def test_mirror_descent_equals_torch(by_torch, n, self_loops, channels):
+    problem = matching_problem(n, torch.float64, self_loops, channels)
+    ours = mirror_descent(problem, outer=15)
+    expected = by_torch(mirror_descent, problem, outer=15)
+    torch.testing.assert_close(ours.matrix, expected.matrix, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(ours.objective, expected.objective)
+    torch.testing.assert_close(ours.row_potential, expected.row_potential, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(ours.column_potential, expected.column_potential, rtol=1e-6, atol=1e-8)
+    assert torch.equal(ours.iterations, expected.iterations)
+    assert torch.equal(ours.converged, expected.converged)
+
+
+@needs_kernels
+def test_mirror_descent_with_a_target_cost_equals_torch(by_torch):
+    problem = matching_problem(9, torch.float64, SelfLoops.EXCLUDED, 1)
+    term = problem.terms[0]
+    squared = EdgeTerm(term.prediction.sigmoid(), term.target, divergence="squared")
+    problem = MatchingProblem(problem.linear, (squared,), problem.mask, SelfLoops.EXCLUDED)
+    assert problem.quadratic_form().target_cost is not None
+    ours, expected = mirror_descent(problem), by_torch(mirror_descent, problem)
+    torch.testing.assert_close(ours.matrix, expected.matrix, rtol=1e-6, atol=1e-8)
+
+
+@needs_kernels
+@pytest.mark.parametrize("tau", [1.0, 0.1, 1e-3])
+def test_mirror_descent_from_a_permutation_equals_torch(by_torch, tau):
+    problem = matching_problem(7, torch.float64, SelfLoops.EXCLUDED, 1)
+    start = torch.eye(7, dtype=torch.float64)[torch.randperm(7, generator=torch.Generator().manual_seed(0))]
+    start = start.expand(4, 7, 7)
+    ours, expected = mirror_descent(problem, start, tau=tau), by_torch(mirror_descent, problem, start, tau=tau)
+    torch.testing.assert_close(ours.matrix, expected.matrix, rtol=1e-6, atol=1e-7)
+
+
+def test_a_failing_compiler_is_named_in_one_line_and_torch_takes_over(monkeypatch, caplog):
+    def fail() -> None:
+        raise BuildError("no C++ compiler on the path")
+
+    monkeypatch.setattr(library, "build", fail)
+    load.cache_clear()
+    try:
+        with caplog.at_level(logging.WARNING, "graphwright"):
+            assert load() is None
+            plan = sinkhorn(torch.rand(1, 3, 3), 0.1, 5)
+        assert "no C++ compiler on the path" in caplog.text
+        assert len(caplog.records) == 1
+        assert plan.matrix.isfinite().all()
+    finally:
+        load.cache_clear()
+
+
+def test_a_compiler_that_rejects_the_source_says_which_and_why(monkeypatch, tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && exit 0\necho "kernels.cpp:1: error: no vectors" >&2\nexit 1\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(BuildError, match=r"compiler failed: kernels\.cpp:1: error: no vectors"):
+        build.build()
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_missing_compiler_is_named(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(BuildError, match="no-such-compiler"):
+        build.build()
+
+
+def test_kernels_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("GRAPHWRIGHT_NATIVE", "off")
+    load.cache_clear()
+    try:
+        assert load() is None
+    finally:
+        load.cache_clear()
