@@ -13,20 +13,20 @@ SOURCE = Path(graphwright.__file__).parent
 # From the ground up. A package may import earlier rows and itself, but not its neighbours in the same row.
 LAYERS = (
     {"graphs", "transport"},
-    {"losses", "decoding"},
+    {"losses", "decoding", "spectra"},
     {"metrics", "settings"},
     {"models"},
     {"matching"},
     {"tasks"},
     {"training"},
     {"report"},
-    {"baselines", "report"},
+    {"baselines"},
     {"experiments"},
     {"bench", "serve"},
     {"cli"},
 )
 HEIGHT = {package: height for height, row in enumerate(LAYERS) for package in row}
-OPTIONAL = {"networkx", "matplotlib", "PIL", "rdkit", "ot", "ray", "fastapi", "uvicorn"}
+OPTIONAL = {"networkx", "matplotlib", "PIL", "rdkit", "ot", "ray", "fastapi", "uvicorn", "pyteomics"}
 
 
 def imported(tree: ast.AST, module: tuple[str, ...]) -> Iterator[str]:
@@ -65,7 +65,8 @@ def eager(source: str) -> set[str]:
 
 
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
-CORE = [path for path in FILES if path.relative_to(SOURCE).parts[0] in ("graphs", "transport", "losses")]
+LIGHT = ("graphs", "transport", "losses", "spectra")
+CORE = [path for path in FILES if path.relative_to(SOURCE).parts[0] in LIGHT]
 
 
 def name_of(path: Path) -> str:

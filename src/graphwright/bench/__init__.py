@@ -3,21 +3,60 @@
 from collections.abc import Callable, Iterator
 
 from graphwright.bench.data import measure_data
+from graphwright.bench.evaluation import measure_evaluation
+from graphwright.bench.matcher import measure_matcher
 from graphwright.bench.plans import measure_plans
-from graphwright.bench.row import Row, table
+from graphwright.bench.prediction import measure_prediction
+from graphwright.bench.row import Measured, Remark, Row, table
+from graphwright.bench.scaling import measure_scaling, scaling_figure
+from graphwright.bench.sinkhorn import measure_sinkhorn
 from graphwright.bench.training import measure_training
 from graphwright.settings import load_run
+from graphwright.training.saved_model import load_model
+
+SHIPPED = "coloring10"
+"""The model whose predictions are timed."""
+EVALUATED = "coloring20-cpu"
+"""The preset whose evaluation is timed."""
 
 
-def _cpu_presets() -> Iterator[Row]:
+def _presets() -> Iterator[Row]:
     return measure_training(lambda n: load_run(f"coloring{n}-cpu", []))
 
 
-BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
+def _preset_evaluation() -> Iterator[Row]:
+    return measure_evaluation(load_run(EVALUATED, []))
+
+
+def _shipped_prediction() -> Measured:
+    return measure_prediction(load_model(SHIPPED))
+
+
+BENCHMARKS: dict[str, Callable[[], Measured]] = {
     "plans": measure_plans,
-    "training": _cpu_presets,
+    "sinkhorn": measure_sinkhorn,
+    "matcher": measure_matcher,
+    "training": _presets,
     "data": measure_data,
+    "evaluation": _preset_evaluation,
+    "prediction": _shipped_prediction,
+    "scaling": measure_scaling,
 }
 """What `graphwright bench NAME` can measure."""
 
-__all__ = ["BENCHMARKS", "Row", "measure_data", "measure_plans", "measure_training", "table"]
+__all__ = [
+    "BENCHMARKS",
+    "Measured",
+    "Remark",
+    "Row",
+    "measure_data",
+    "measure_evaluation",
+    "measure_matcher",
+    "measure_plans",
+    "measure_prediction",
+    "measure_scaling",
+    "measure_sinkhorn",
+    "measure_training",
+    "scaling_figure",
+    "table",
+]

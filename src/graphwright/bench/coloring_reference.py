@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphwright.graphs import Graph
-from graphwright.tasks.coloring.config import ColoringConfig, Split
+from graphwright.tasks.coloring.config import ColoringConfig
 from graphwright.tasks.coloring.dsatur import four_coloring
 from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY, standard_noise
 from graphwright.tasks.coloring.regions import draw_pixels, draw_size
 from graphwright.tasks.coloring.sample import ColoringSample
 from graphwright.tasks.coloring.stream import stream
+from graphwright.tasks.split import Split
 
 
 def plain_labels(seeds: Sequence[Sequence[int]], side: int) -> list[list[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from graphwright.bench.coloring_reference import plain_sample
 from graphwright.bench.row import Row
-from graphwright.bench.timing import best_milliseconds, threads
+from graphwright.bench.timing import median_milliseconds, threads
 from graphwright.tasks.coloring import ColoringConfig, ColoringSample, Split, generate
 
 Generator = Callable[[ColoringConfig, int, Split, int], ColoringSample]
@@ -31,4 +31,4 @@ def _milliseconds(generator: Generator, n: int, samples: int, repeats: int) -> f
         for index in range(samples):
             generator(config, 0, "train", index)
 
-    return best_milliseconds(make_all, repeats) / samples
+    return median_milliseconds(make_all, repeats) / samples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -37,32 +37,46 @@ class Row:
         return {**facts, "ratio": self.ratio, **extras}
 
 
-def table(title: str, rows: Sequence[Row]) -> Table:
-    """The rows as a table for the terminal."""
-    result = Table(title=title, title_justify="left")
+@dataclass(frozen=True)
+class Remark:
+    """One line for the reader: what could not be measured here, and what would make it possible."""
+
+    text: str
+
+
+Measured = Iterator[Row | Remark]
+"""What a benchmark yields, as it goes on."""
+
+
+def table(sections: Mapping[str, Sequence[Row]]) -> Table:
+    """The rows of one or more benchmarks, by the benchmark's name, as one table for the terminal."""
+    result = Table(title=f"bench {', '.join(sections)}", title_justify="left")
     for heading in ("what", "peer"):
         result.add_column(heading, no_wrap=True)
     for heading in ("n", "batch", "threads", "ours ms", "peer ms", "ratio", "ours obj.", "peer obj."):
         result.add_column(heading, justify="right", no_wrap=True)
-    extras = list(dict.fromkeys(name for row in rows for name in row.extras))
-    for name in extras:
-        result.add_column(name.replace("_", " "), justify="right", no_wrap=True)
-    for row in rows:
-        result.add_row(
-            row.name,
-            row.peer,
-            str(row.n),
-            str(row.batch),
-            str(row.threads),
-            f"{row.ours_ms:.4f}",
-            f"{row.peer_ms:.4f}",
-            f"{row.ratio:.1f}x",
-            _number(row.ours_objective),
-            _number(row.peer_objective),
-            *(f"{row.extras[name]:.3g}" if name in row.extras else "" for name in extras),
-        )
+    if any(row.extras for rows in sections.values() for row in rows):
+        result.add_column("besides", no_wrap=True)
+    for name, rows in sections.items():
+        result.add_section()
+        for row in rows:
+            title = row.name if len(sections) == 1 else f"{name}: {row.name}"
+            result.add_row(title, *_cells(row))
     return result
+
+
+def _cells(row: Row) -> list[str]:
+    times = (f"{row.ours_ms:.4f}", f"{row.peer_ms:.4f}", _ratio(row.ratio))
+    objectives = (_number(row.ours_objective), _number(row.peer_objective))
+    cells = [row.peer, str(row.n), str(row.batch), str(row.threads), *times, *objectives]
+    besides = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in row.extras.items())
+    return [*cells, besides] if besides else cells
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.5f}"
+
+
+def _ratio(value: float) -> str:
+    """Two decimals where they say which side is faster."""
+    return f"{value:.2f}x" if value < 2 else f"{value:.1f}x"

@@ -1,81 +1,95 @@
-"""Whole training steps for every matching, and what the plan costs in them."""
+"""Whole training steps for every matching, what the plan costs in them, and what the loop adds to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor
 
 from graphwright.bench.row import Row
-from graphwright.bench.timing import best_milliseconds, threads
-from graphwright.graphs import GraphBatch, Prediction
-from graphwright.matching import Match, Matcher
+from graphwright.bench.timing import interleaved_milliseconds, threads
+from graphwright.bench.training_loop import measure_loop
+from graphwright.graphs import GraphBatch
+from graphwright.models import Inputs
 from graphwright.settings import MatchingKind, Run
-from graphwright.tasks.coloring import ColoringDataset
+from graphwright.tasks import task_of
 from graphwright.training import TrainingModel, build
-from graphwright.training.assembly import coloring_config
 
 PEER = MatchingKind.CONDITIONAL_GRADIENT
-
-
-class GivenPlan(Matcher):
-    """A plan made beforehand: what a step costs when matching is free."""
-
-    def __init__(self, plan: Tensor) -> None:
-        super().__init__()
-        self.plan = plan
-
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
-        """The plan given."""
-        return Match(self.plan, self.plan.new_zeros(len(self.plan)))
+PLAN_REPEATS = 3
+"""Times that the plan alone is repeated for one step: it is the smaller and so the noisier of the two."""
 
 
 def measure_training(
-    load: Callable[[int], Run], sizes: tuple[int, ...] = (10, 20, 40), repeats: int = 5, threads_used: int = 2
+    load: Callable[[int], Run],
+    sizes: tuple[int, ...] = (10, 20, 40),
+    repeats: int = 2,
+    thread_counts: tuple[int, ...] = (1, 2),
+    loop_steps: int = 12,
 ) -> Iterator[Row]:
     """One row per matching and size: milliseconds per sample of forward, backward and optimiser.
 
-    `load` gives the run of a size. plan_share: the part of the step that goes when the plan is given, i.e. target
-    encoder and matcher or solver, forward and backward. The peer is the step with Any2Graph's solver.
+    `load` gives the run of a size. plan_share: time of the plan alone (target encoder and matcher or solver,
+    forward and backward) over the time of the step. The peer is the step with Any2Graph's solver. Then, per size
+    and on most threads, the real loop for `loop_steps` steps with the learned matcher, beside what it spends in
+    those steps.
     """
-    with threads(threads_used):
-        for n in sizes:
-            run = load(n)
-            data = ColoringDataset(coloring_config(run.task))
-            batch = data.collate([data[index, 0] for index in range(run.train.batch_size)])
-            free = _milliseconds(_with_plan(run, batch), batch, repeats)
-            times = {kind: _milliseconds(build(_with(run, kind)), batch, repeats) for kind in MatchingKind}
-            size = run.train.batch_size
-            for kind, time in times.items():
-                extras = {"samples_per_second": 1000 * size / time, "plan_share": max(0.0, 1 - free / time)}
-                yield Row(
-                    kind.value, n, size, threads_used, time / size, f"{PEER.value} step", times[PEER] / size,
-                    extras=extras,
-                )  # fmt: skip
+    for count in thread_counts:
+        with threads(count):
+            for n in sizes:
+                run = load(n)
+                yield from _step_rows(run, count, repeats)
+                if count == max(thread_counts):
+                    yield measure_loop(with_matching(run, MatchingKind.LEARNED), count, loop_steps)
 
 
-def _with(run: Run, kind: MatchingKind) -> Run:
+def _step_rows(run: Run, count: int, repeats: int) -> Iterator[Row]:
+    task, size = task_of(run.task), run.train.batch_size
+    data = task.data("train")
+    batch = data.collate([data[index, 0] for index in range(size)])
+    models = [build(with_matching(run, kind)) for kind in MatchingKind]
+    times = interleaved_milliseconds([_step(model, batch, run) for model in models], repeats)
+    plans = interleaved_milliseconds([_plan(model, batch) for model in models], PLAN_REPEATS * repeats)
+    peer = dict(zip(MatchingKind, times, strict=True))[PEER]
+    for kind, time, plan in zip(MatchingKind, times, plans, strict=True):
+        extras = {"samples_per_second": 1000 * size / time, "plan_share": plan / time}
+        figures = (time / size, f"{PEER.value} step", peer / size)
+        yield Row(kind.value, task.capacity, size, count, *figures, extras=extras)
+
+
+def with_matching(run: Run, kind: MatchingKind) -> Run:
+    """The run with another matching."""
     return run.model_copy(update={"matching": run.matching.model_copy(update={"kind": kind})})
 
 
-def _with_plan(run: Run, batch: tuple[Tensor, GraphBatch]) -> TrainingModel:
-    model = build(_with(run, MatchingKind.LABELS))
-    n = batch[1].capacity
-    model.matcher = GivenPlan(torch.full((len(batch[1]), n, n), 1 / n))
-    return model
-
-
-def _milliseconds(model: TrainingModel, batch: tuple[Tensor, GraphBatch], repeats: int) -> float:
+def _plan(model: TrainingModel, batch: tuple[Inputs, GraphBatch]) -> Callable[[], None]:
+    """The plan of a step, and its gradient where it has one."""
     inputs, target = batch
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    with torch.no_grad():
+        predicted = model.predictor(inputs)
+    states = predicted.states.detach().requires_grad_()
+    model.train()
+
+    def plan() -> None:
+        match = model.matcher(states, predicted.graphs, target)
+        value = match.plan.sum() + match.auxiliary.sum()
+        if value.requires_grad:
+            value.backward()
+
+    return plan
+
+
+def _step(model: TrainingModel, batch: tuple[Inputs, GraphBatch], run: Run) -> Callable[[], None]:
+    inputs, target = batch
+    # So small a rate that all models stay where they began, where plans are hardest to find.
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-8, weight_decay=run.train.weight_decay)
     model.train()
 
     def step() -> None:
         result = model(inputs, target.mask, target.node_labels, target.edge_labels)
         optimizer.zero_grad(set_to_none=True)
         result.loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), run.train.clip)
         optimizer.step()
 
-    return best_milliseconds(step, repeats)
+    return step

@@ -9,7 +9,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from graphwright.bench import BENCHMARKS, Row, table
+from graphwright.bench import BENCHMARKS, Remark, Row, scaling_figure, table
+from graphwright.cli.exit_codes import DONE, SOME_FAILED
+
+PLOTTED = "scaling"
+WIDE = 250
+"""Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,35 +27,62 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("name", choices=[*BENCHMARKS, "all"], help="what to measure")
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write the rows to this file")
+    parser.add_argument(
+        "--plot", type=Path, metavar="PNG", help="of scaling (or all): also draw how cost grows with n and batch"
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print a table, write JSON."""
-    console = Console()
-    if arguments.json is not None:  # a path that cannot be written is better known before than after
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.touch()
-    if not console.is_terminal:
-        console.width = 170  # a file or a pipe has no edge to wrap at
-    rows: list[Row] = []
+    """Measure, print a table, write JSON and the plot."""
     names = list(BENCHMARKS) if arguments.name == "all" else [arguments.name]
+    if arguments.plot is not None and PLOTTED not in names:
+        raise ValueError(f"--plot draws the benchmark {PLOTTED}: graphwright bench {PLOTTED} --plot PNG")
+    for path in (arguments.json, arguments.plot):
+        if path is not None:  # a path that cannot be written is better known before than after
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    console = Console()
+    if not console.is_terminal:
+        console.width = WIDE
+    measured: dict[str, list[Row]] = {}
+    remarks: list[str] = []
+    failed: list[str] = []
     for name in names:
-        measured = _measure(name, console)
-        console.print(table(f"bench {name}", measured))
-        rows += measured
+        try:
+            measured[name] = _measure(name, remarks)
+        except ImportError as error:  # one peer that is not installed does not end a run of all
+            if len(names) == 1:
+                raise
+            failed.append(f"{name} could not be measured: {error}")
+        if arguments.json is not None:  # after each: an interrupted run keeps what it has measured
+            rows = [row.to_json() for done in measured.values() for row in done]
+            arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
+    console.print(table(measured))
+    for line in (*remarks, *failed):
+        console.print(line, highlight=False, markup=False)
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps([row.to_json() for row in rows], indent=2) + "\n")
         console.print(f"wrote {arguments.json}")
-    return 0
+    if arguments.plot is not None and PLOTTED in measured:
+        scaling_figure(measured[PLOTTED]).savefig(arguments.plot, dpi=120)
+        console.print(f"wrote {arguments.plot}")
+    return SOME_FAILED if failed else DONE
 
 
-def _measure(name: str, console: Console) -> list[Row]:
-    rows = []
+def _measure(name: str, remarks: list[str]) -> list[Row]:
+    """The rows, shown as they come on the error stream; remarks are added to those given."""
+    rows: list[Row] = []
+    console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(f"bench {name}", total=None)
-        for row in BENCHMARKS[name]():
-            rows.append(row)
-            progress.update(task, description=f"bench {name}: {row.name}, n = {row.n}, {row.ratio:.1f}x")
+        for found in BENCHMARKS[name]():
+            if isinstance(found, Remark):
+                remarks.append(found.text)
+                continue
+            rows.append(found)
+            line = f"bench {name}: {found.name}, n = {found.n}, {found.threads} threads, {found.ratio:.2f}x"
+            progress.update(task, description=line)
+            if not console.is_terminal:
+                print(line, file=console.file, flush=True)
     return rows

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import csv
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from graphwright.tasks.coloring import SPLITS, ColoringDataset, ColoringStatistics, draw_sheet, statistics
-from graphwright.training.assembly import coloring_config
+from graphwright.cli.prepare import add_prepare
+from graphwright.settings import FingerprintTask, TaskSettings, load_run
+from graphwright.tasks import SPLITS, Rejection, Selective, task_of
+
+DATA_FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".txt")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,50 +25,67 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     inspect = actions.add_parser(
         "inspect",
-        help="statistics and a sheet of examples",
-        description="Print the statistics of a task's samples and draw a sheet of examples.",
+        help="statistics, what is unusable and why, and a sheet of examples",
+        description="Print the statistics of a task's samples and how many rows of a file are unusable for what "
+        "reason, and draw a sheet of examples.",
     )
-    inspect.add_argument("source", metavar="PRESET|CONFIG", help="a preset, e.g. coloring20, or a YAML file")
+    inspect.add_argument(
+        "source",
+        metavar="PRESET|CONFIG|FILE",
+        help="a preset, e.g. coloring20 or qm9, a YAML file, or a file with SMILES",
+    )
     inspect.add_argument("--split", choices=SPLITS, default="train")
     inspect.add_argument("--samples", type=int, default=2000, help="how many to look at (default 2000)")
     inspect.add_argument("--out", type=Path, metavar="PNG", help="where the sheet goes (default SOURCE-sheet.png)")
+    inspect.add_argument("--rejected", type=Path, metavar="CSV", help="list the unusable rows in this file")
     inspect.set_defaults(run=run)
+    add_prepare(actions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print and draw."""
-    from graphwright.settings import load_run
-
     console = Console()
-    task = load_run(arguments.source, []).task
-    data = ColoringDataset(coloring_config(task), arguments.split, task.seed)
-    count = min(arguments.samples, len(data))
-    if count < 1:
+    if arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
-    console.print(
-        _table(
-            statistics(data[index] for index in track(range(count), console=console, transient=True)), len(data)
-        )
-    )
+    task = task_of(_settings(arguments.source))
+    whole = task.data(arguments.split)
+    # Not one of the samples looked at may stand in for an unusable row.
+    data = task.data(arguments.split, limit=arguments.samples)
+    count = min(arguments.samples, len(data))
+    rows = task.statistics(data[index] for index in track(range(count), console=console, transient=True))
+    rejected = data.rejected if isinstance(data, Selective) else ()
+    console.print(_table([("samples in the split", f"{len(whole):,}"), *rows, *_rejections(rejected)]))
+    if arguments.rejected is not None:
+        _list(arguments.rejected, rejected)
+        console.print(f"wrote {arguments.rejected}")
     out = arguments.out or Path(f"{Path(arguments.source).stem}-sheet.png")
     out.parent.mkdir(parents=True, exist_ok=True)
-    draw_sheet([data[index] for index in range(min(9, count))]).savefig(out, dpi=80)
+    task.sheet([data[index] for index in range(min(9, count))]).savefig(out, dpi=80)
     console.print(f"wrote {out}")
     return 0
 
 
-def _table(found: ColoringStatistics, length: int) -> Table:
+def _settings(source: str) -> TaskSettings:
+    if Path(source).suffix.lower() in DATA_FILES:
+        return FingerprintTask(data=source)
+    return load_run(source, []).task
+
+
+def _rejections(rejected: Sequence[Rejection]) -> list[tuple[str, str]]:
+    counts = Counter(each.reason for each in rejected)
+    return [(f"unusable: {reason}", f"{count:,}") for reason, count in counts.most_common()]
+
+
+def _list(path: Path, rejected: Sequence[Rejection]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("row", "reason", "detail"))
+        writer.writerows((each.row, each.reason, each.detail) for each in rejected)
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> Table:
     table = Table(show_header=False)
-    shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in found.color_shares.items())
-    for name, value in (
-        ("samples in the split", f"{length:,}"),
-        ("looked at", f"{found.samples:,}"),
-        ("nodes", f"{found.size_min} to {found.size_max}, mean {found.size_mean:.2f}"),
-        ("edges", f"mean {found.edges_mean:.2f}"),
-        ("degree", f"mean {found.degree_mean:.2f}, largest {found.degree_max}"),
-        ("colours", shares),
-        ("connected", f"{100 * found.connected_share:.1f} %"),
-        ("generated", f"{found.samples_per_second:,.0f} samples/s"),
-    ):
+    for name, value in rows:
         table.add_row(name, value)
     return table

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from graphwright.metrics import Report
+from graphwright.report.evaluation import Evaluated, evaluate_saved
+from graphwright.tasks import SPLITS
+from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import load_model
+
+HIDDEN = ("task", "decode", "seconds", "baseline")
+"""What the table of figures leaves out."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,12 +32,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "aligned figures.",
     )
     parser.add_argument("model", help="a run's folder, a shipped model's name, or a model's .json file")
-    parser.add_argument("--split", choices=("train", "validation", "test"), default="test", help="default: test")
-    parser.add_argument("--seed", type=int, help="draw fresh samples of the generated task under this seed")
     parser.add_argument(
-        "--samples", type=int, default=1000, help="how many, from the start of the split (default 1000)"
+        "--data", type=Path, metavar="FILE", help="all samples of a file like the task's own (its splits ignored)"
     )
-    parser.add_argument("--decode", choices=("plain",), default="plain", help="how logits become graphs")
+    parser.add_argument("--split", choices=SPLITS, default="test", help="of the model's own data; default: test")
+    parser.add_argument("--seed", type=int, help="draw fresh samples of a generated task under this seed")
+    parser.add_argument(
+        "--samples", type=int, help="how many, from the start (default 1000 of a split, all of a file)"
+    )
+    parser.add_argument(
+        "--decode",
+        choices=[decoder.value for decoder in Decoder],
+        default=Decoder.PLAIN.value,
+        help="how logits become graphs: slot by slot, or the likeliest molecule that obeys valence",
+    )
+    parser.add_argument(
+        "--baseline",
+        action="store_true",
+        help="also the nearest training fingerprint, on the same samples (molecules; reads all training data)",
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write the figures to this file")
     parser.add_argument("--draw", type=Path, metavar="DIR", help="also draw hits and misses into this folder")
     parser.set_defaults(run=run)
@@ -38,26 +58,39 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, print a table, write JSON and pictures."""
-    from graphwright.report.evaluation import evaluate_saved
     from graphwright.report.sheet import comparison_sheet, pick_examples
 
     console = Console()
-    if arguments.samples < 1:
+    if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
+    if arguments.data is not None and arguments.seed is not None:
+        raise ValueError("--seed draws fresh samples and --data reads them: give one of the two")
     model = load_model(arguments.model)
     begun = perf_counter()
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("predicting", total=arguments.samples)
         result = evaluate_saved(
-            model, arguments.split, arguments.seed, arguments.samples, lambda count: progress.advance(task, count)
+            model,
+            arguments.split,
+            arguments.seed,
+            arguments.samples,
+            file=arguments.data,
+            advance=lambda count: progress.advance(task, count),
+            decoder=Decoder(arguments.decode),
         )
     seconds = perf_counter() - begun
-    console.print(figures_table(f"{model.name}, {arguments.split}", result.evaluation.report))
+    facts = result.figures() | {"decode": arguments.decode, "seconds": seconds}
+    baseline = _nearest(result, console) if arguments.baseline else None
+    if baseline is not None:
+        facts["baseline"] = baseline
+    where = arguments.split if arguments.data is None else str(arguments.data)
+    console.print(figures_table(f"{model.name}, {where}", facts))
+    if baseline is not None:
+        console.print(figures_table("nearest training fingerprint", baseline))
     console.print(f"{seconds:.1f} s")
     if arguments.json is not None:
-        facts = {"task": f"coloring{model.run.task.capacity}"} | result.evaluation.report.to_json()
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(facts | {"seconds": seconds}, indent=2) + "\n")
+        arguments.json.write_text(json.dumps(facts, indent=2) + "\n")
         console.print(f"wrote {arguments.json}")
     if arguments.draw is not None:
         arguments.draw.mkdir(parents=True, exist_ok=True)
@@ -67,15 +100,23 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def figures_table(title: str, report: Report) -> Table:
+def _nearest(result: Evaluated, console: Console) -> dict[str, Any]:
+    """The baseline's figures on the samples of an evaluation."""
+    from graphwright.baselines import nearest_figures
+
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("reading the training molecules", total=None)
+        return nearest_figures(result, lambda count: progress.advance(task, count))
+
+
+def figures_table(title: str, facts: Mapping[str, Any]) -> Table:
     """The figures for the terminal."""
-    facts = report.to_json()
     table = Table(title=title, title_justify="left")
     table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("95 % interval", justify="right")
     for name, value in facts.items():
-        if name.endswith("_interval") or value is None:
+        if name.endswith("_interval") or name in HIDDEN or value is None:
             continue
         interval = facts.get(f"{name}_interval")
         shown = f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -19,7 +19,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("out", type=Path, metavar="DIR", help="where the model goes")
-    parser.add_argument("--samples", type=int, default=4000, help="test samples for the card (default 4000)")
+    parser.add_argument("--samples", type=int, help="test samples for the card (default 4000, or all)")
     parser.set_defaults(run=run)
 
 
@@ -27,9 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the model and say what it can."""
     from graphwright.report.card import write_model
 
-    if arguments.samples < 1:
+    if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
-    figures = write_model(arguments.folder, arguments.out, arguments.samples).to_json()
+    figures = write_model(arguments.folder, arguments.out, arguments.samples).figures()
     Console().print(f"{figures['isomorphic']:.1f} % exactly right on {figures['samples']} test samples")
     Console().print(f"wrote {arguments.out}")
     return 0

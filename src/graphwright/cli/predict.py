@@ -5,92 +5,139 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
-from graphwright.graphs import draw, to_json
-from graphwright.tasks.coloring import RGB, read_picture
-from graphwright.training.assembly import coloring_config
-from graphwright.training.saved_model import PredictedGraph, load_model
+from graphwright.graphs import Graph, to_json
+from graphwright.tasks import BadInput, NamedInput, Task
+from graphwright.training.decoders import Decoder
+from graphwright.training.saved_model import PredictedGraph, SavedModel, load_model
+
+BATCH = 128
+SHOWN = 100
+"""Rows of the table; whoever predicts more wants the JSON."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "predict",
-        help="predict the graph in each file",
-        description="Predict the graph in each picture. A file that cannot be read is named, the others are still "
-        "predicted, and the exit code is 1.",
+        help="predict the graph of each input",
+        description="Predict the graph of each picture, fingerprint or molecule in the files. What cannot be read "
+        "is named, the rest is still predicted, and the exit code is 1.",
     )
     parser.add_argument("model", help="a run's folder, a shipped model's name, or a model's .json file")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="pictures (png, ...)")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the graphs as node-link JSON")
     parser.add_argument(
-        "--draw", type=Path, metavar="DIR", help="draw each graph beside its picture, as SVG and PNG"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="pictures (png, ...) for Coloring; SMILES (smi, txt, csv, tsv, parquet) or fingerprints (npy, or "
+        "2048 zeros and ones a line) for molecules",
     )
+    parser.add_argument("--top", type=int, default=1, metavar="K", help="give the K likeliest graphs (default 1)")
+    parser.add_argument(
+        "--decode",
+        choices=[decoder.value for decoder in Decoder],
+        default=Decoder.PLAIN.value,
+        help="how logits become graphs: slot by slot, or the likeliest molecule that obeys valence",
+    )
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the graphs as node-link JSON")
+    parser.add_argument("--draw", type=Path, metavar="DIR", help="draw each graph, as SVG (Coloring: and PNG)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read what can be read, predict it at once, print, write."""
+    """Read what can be read, predict it, print, write."""
+    if arguments.top < 1:
+        raise ValueError(f"--top must be at least 1, got {arguments.top}")
     model = load_model(arguments.model)
-    side = coloring_config(model.run.task).side
-    pictures, readable, failed = [], [], 0
-    for path in arguments.files:
-        try:
-            pictures.append(read_picture(path, side))
-            readable.append(path)
-        except ValueError as error:
-            print(f"graphwright: {error}", file=sys.stderr)
-            failed += 1
-    graphs = model.predict(torch.stack(pictures)) if pictures else []
+    found = [each for path in arguments.files for each in model.task.read(path)]
+    inputs = [each for each in found if isinstance(each, NamedInput)]
+    for each in found:
+        if isinstance(each, BadInput):
+            print(f"graphwright: {each.message}", file=sys.stderr)
+    graphs = _predict(model, inputs, arguments.top, Decoder(arguments.decode))
     console = Console()
     if graphs:
-        console.print(_table(readable, graphs))
+        console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN]))
+    if len(graphs) > SHOWN:
+        console.print(f"and {len(graphs) - SHOWN:,} more: --json OUT has all of them")
     if arguments.json is not None:
-        rows = [
-            {"file": str(path), "confidence": each.confidence, "graph": to_json(each.graph)}
-            for path, each in zip(readable, graphs, strict=True)
-        ]
+        rows = [_row(model.task, one, each) for one, each in zip(inputs, graphs, strict=True)]
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
         console.print(f"wrote {arguments.json}")
     if arguments.draw is not None and graphs:
-        names = _distinct(readable)
-        for name, picture, each in zip(names, pictures, graphs, strict=True):
-            _draw(arguments.draw / name, picture, each)
+        arguments.draw.mkdir(parents=True, exist_ok=True)
+        for stem, one, predicted in zip(_distinct([one.stem for one in inputs]), inputs, graphs, strict=True):
+            for suffix, graph, confidence in _drawn(predicted):
+                title = f"confidence {100 * confidence:.0f} %"
+                model.task.write_drawing(arguments.draw / (stem + suffix), one.value, graph, title)
         console.print(f"drew {len(graphs)} into {arguments.draw}")
-    return 1 if failed else 0
+    return 1 if len(inputs) < len(found) else 0
 
 
-def _table(paths: list[Path], graphs: list[PredictedGraph]) -> Table:
+def _predict(model: SavedModel, inputs: Sequence[NamedInput], top: int, decoder: Decoder) -> list[PredictedGraph]:
+    graphs: list[PredictedGraph] = []
+    for start in range(0, len(inputs), BATCH):
+        values = [each.value for each in inputs[start : start + BATCH]]
+        graphs += model.predict(values, top=top, decoder=decoder)
+    return graphs
+
+
+def _ranked(predicted: PredictedGraph) -> list[tuple[Graph, float]]:
+    """The candidates with their probabilities, or the one graph."""
+    if not predicted.candidates:
+        return [(predicted.graph, predicted.confidence)]
+    return [(candidate.graph, candidate.probability) for candidate in predicted.candidates]
+
+
+def _drawn(predicted: PredictedGraph) -> list[tuple[str, Graph, float]]:
+    """What to add to the file's name, the graph, its confidence."""
+    ranked = _ranked(predicted)
+    return [(f"-{rank}" if len(ranked) > 1 else "", *each) for rank, each in enumerate(ranked, 1)]
+
+
+def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedGraph]) -> Table:
+    several = any(len(each.candidates) > 1 for each in graphs)
+    written = task.ranked
     table = Table()
-    for heading in ("file", "nodes", "edges", "confidence"):
-        table.add_column(heading, justify="left" if heading == "file" else "right")
-    for path, each in zip(paths, graphs, strict=True):
-        edges = str(len(each.graph.edges))
-        table.add_row(str(path), str(each.graph.size), edges, f"{100 * each.confidence:.1f} %")
+    table.add_column("input")
+    for heading in (*(["rank"] if several else []), "nodes", "edges", "confidence"):
+        table.add_column(heading, justify="right")
+    if written:
+        table.add_column("SMILES", overflow="fold")
+    for one, each in zip(inputs, graphs, strict=True):
+        for rank, (graph, confidence) in enumerate(_ranked(each), 1):
+            cells = [one.name if rank == 1 else "", *([str(rank)] if several else [])]
+            cells += [str(graph.size), str(len(graph.edges)), f"{100 * confidence:.1f} %"]
+            table.add_row(*cells, *([task.text(graph) or "not a valid molecule"] if written else []))
     return table
 
 
-def _distinct(paths: list[Path]) -> list[str]:
+def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, Any]:
+    row: dict[str, Any] = {"file": one.name, "confidence": predicted.confidence}
+    row |= _described(task, predicted.graph)
+    if predicted.candidates:
+        row["candidates"] = [
+            {"probability": each.probability, "share": each.share} | _described(task, each.graph)
+            for each in predicted.candidates
+        ]
+    return row
+
+
+def _described(task: Task, graph: Graph) -> dict[str, Any]:
+    text = {"smiles": task.text(graph)} if task.ranked else {}
+    return {"graph": to_json(graph)} | text
+
+
+def _distinct(stems: list[str]) -> list[str]:
     """A file name for each drawing; numbered where two inputs share one."""
-    stems = [path.stem for path in paths]
-    return [stem if stems.count(stem) == 1 else f"{stem}-{at}" for at, stem in enumerate(stems)]
-
-
-def _draw(path: Path, picture: torch.Tensor, predicted: PredictedGraph) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.imshow(picture.permute(1, 2, 0).numpy(), interpolation="nearest")
-    left.set_axis_off()
-    draw(predicted.graph, right, colors=RGB)
-    right.set_title(f"confidence {100 * predicted.confidence:.0f} %", fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in (".svg", ".png"):
-        figure.savefig(path.with_name(path.name + suffix))
+    counts = Counter(stems)
+    return [stem if counts[stem] == 1 else f"{stem}-{at}" for at, stem in enumerate(stems)]

@@ -18,7 +18,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("--out", type=Path, metavar="HTML", help="where the page goes (default RUN/report.html)")
-    parser.add_argument("--samples", type=int, default=1000, help="unseen samples to evaluate (default 1000)")
+    parser.add_argument("--samples", type=int, help="unseen samples to evaluate (default 1000, or all)")
     parser.add_argument("--title", default="graphwright", help="the page's title")
     parser.set_defaults(run=run)
 
@@ -27,10 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
     from graphwright.report import write_report
 
-    if arguments.samples < 1:
+    if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
     out = arguments.out or arguments.folder / "report.html"
-    figures = write_report(arguments.folder, out, arguments.samples, arguments.title).to_json()
+    figures = write_report(arguments.folder, out, arguments.samples, arguments.title).figures()
     low, high = figures["isomorphic_interval"]
     console = Console()
     console.print(

@@ -28,6 +28,8 @@ CHANGEABLE = (
     "train.validate_every",
     "train.validation_samples",
     "train.checkpoint_minutes",
+    "train.threads",
+    "train.workers",
 )
 """What a resumed run may do differently: nothing that would make its past another run's."""
 

@@ -1,5 +1,25 @@
 """From a prediction's logits to graphs."""
 
+from graphwright.decoding.candidates import Candidate, Candidates, plain_candidates, valid_candidates
+from graphwright.decoding.constrained import NoMoleculeError, ValidDecoding, decode_valid
+from graphwright.decoding.formula import Formula, FormulaRule
+from graphwright.decoding.score import Assignment, SlotScores, slot_scores
 from graphwright.decoding.threshold import Slots, decode, harden
 
-__all__ = ["Slots", "decode", "harden"]
+__all__ = [
+    "Assignment",
+    "Candidate",
+    "Candidates",
+    "Formula",
+    "FormulaRule",
+    "NoMoleculeError",
+    "SlotScores",
+    "Slots",
+    "ValidDecoding",
+    "decode",
+    "decode_valid",
+    "harden",
+    "plain_candidates",
+    "slot_scores",
+    "valid_candidates",
+]

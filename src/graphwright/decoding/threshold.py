@@ -73,8 +73,8 @@ def harden(prediction: Prediction, vocabulary: Vocabulary) -> Slots:
     Z alone, `Y = (0, Z)`. Of equal logits the first class wins, so an undecided pair is not joined.
     """
     with torch.no_grad():
-        edges = _edge_logits(prediction, vocabulary)
-        labels = _label_logits(prediction, vocabulary)
+        edges = edge_logits(prediction, vocabulary)
+        labels = label_logits(prediction, vocabulary)
         for name, logits in (("presence", prediction.presence), ("node_labels", labels), ("edges", edges)):
             missing = logits.isnan()
             if missing.any():
@@ -84,7 +84,7 @@ def harden(prediction: Prediction, vocabulary: Vocabulary) -> Slots:
         return Slots(prediction.presence > 0, labels.argmax(2), codes)
 
 
-def _edge_logits(prediction: Prediction, vocabulary: Vocabulary) -> Tensor:
+def edge_logits(prediction: Prediction, vocabulary: Vocabulary) -> Tensor:
     """(b, classes, n, n) symmetric logits, "none" first."""
     edges = prediction.edges
     if edges.ndim == 3:
@@ -94,7 +94,7 @@ def _edge_logits(prediction: Prediction, vocabulary: Vocabulary) -> Tensor:
     return (edges + edges.mT) / 2
 
 
-def _label_logits(prediction: Prediction, vocabulary: Vocabulary) -> Tensor:
+def label_logits(prediction: Prediction, vocabulary: Vocabulary) -> Tensor:
     """(b, n, labels); without node labels a single one."""
     labels = prediction.node_labels
     if labels is None:

@@ -148,6 +148,15 @@ class GraphBatch:
             edge_labels=self.edge_labels.to(device),
         )
 
+    def select(self, samples: Tensor) -> GraphBatch:
+        """The graphs at these indices, (k,) int64, in this order."""
+        return replace(
+            self,
+            mask=self.mask[samples],
+            node_labels=self.node_labels[samples],
+            edge_labels=self.edge_labels[samples],
+        )
+
     def pad(self, capacity: int) -> GraphBatch:
         """The batch with room for `capacity` nodes."""
         extra = capacity - self.capacity

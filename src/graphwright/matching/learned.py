@@ -11,17 +11,19 @@ from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.models.precision import full, without_autocast
-from graphwright.transport import mirror_descent, sinkhorn
+from graphwright.transport import MatchingProblem, mirror_descent, pairwise_l1, sinkhorn
 
 Cost = Callable[[Tensor, Tensor], Tensor]
 
+SMALLEST = 1e-30
+"""Plan entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
 LEAST_TOTAL = 1e-6
 """Costs that sum to less are all the same; divided by less, their rounding errors would be read as differences."""
 
 
 def l1_cost(slots: Tensor, nodes: Tensor) -> Tensor:
     """(b, n, n) pairwise L1 distances of embeddings (b, n, d)."""
-    return torch.cdist(slots, nodes, p=1)
+    return pairwise_l1(slots, nodes)
 
 
 def inner_product_cost(slots: Tensor, nodes: Tensor) -> Tensor:
@@ -81,30 +83,44 @@ class LearnedMatcher(Matcher):
 
 
 class RefinedMatcher(Matcher):
-    """The learned plan, then a few detached mirror steps from it (SPEC section 2; 0 steps is the paper).
+    """The learned plan, then a few mirror steps from it (SPEC section 2; 0 steps is the paper).
 
-    The predictor is trained on the refined plan; the matcher learns through its own plan's objective.
+    The predictor is trained on the refined plan. Detached, the matcher learns through its own plan's objective;
+    unrolled, through the steps, from the loss under the refined plan.
     """
 
-    def __init__(self, learned: LearnedMatcher, loss: LossSettings, *, tau: float, steps: int, inner: int) -> None:
+    def __init__(
+        self, learned: LearnedMatcher, loss: LossSettings, *, tau: float, steps: int, inner: int, unrolled: bool
+    ) -> None:
         super().__init__()
         self.learned = learned
         self.loss = loss
         self.tau = tau
         self.steps = steps
         self.inner = inner
+        self.unrolled = unrolled
 
     def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
-        """Refined plans, and the objective of the learned ones as the matcher's own loss."""
+        """Refined plans, and, if detached, the objective of the learned ones as the matcher's own loss."""
         match: Match = self.learned(states, prediction, target)
         if self.steps == 0:
             return match
         with without_autocast(states.device):
             problem = matching_problem(detached(prediction), target, self.loss)
+            if self.unrolled:
+                return Match(self._unroll(problem, match.plan), match.auxiliary, match.health)
             start = match.plan.detach()
             refined = mirror_descent(problem, start, tau=self.tau, outer=self.steps, inner=self.inner)
             penalty = self.loss.marginals * marginal_penalty(match.plan, self.loss.penalty)
             return Match(refined.matrix, problem.objective(match.plan) + penalty, match.health)
+
+    def _unroll(self, problem: MatchingProblem, plan: Tensor) -> Tensor:
+        """(b, n, n) plans after mirror steps (eq. 7, 8) that carry their gradient."""
+        form = problem.quadratic_form()
+        for _ in range(self.steps):
+            cost = plan.shape[1] * form.gradient(plan) - self.tau * plan.clamp_min(SMALLEST).log()
+            plan = sinkhorn(cost, self.tau, self.inner).matrix
+        return plan
 
 
 def detached(prediction: Prediction) -> Prediction:

@@ -7,13 +7,11 @@ from torch import Tensor
 
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
-from graphwright.matching.learned import LearnedMatcher, detached, row_entropy
+from graphwright.matching.learned import SMALLEST, LearnedMatcher, detached, row_entropy
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.models.precision import without_autocast
 from graphwright.transport import mirror_descent
 
-SMALLEST = 1e-30
-"""Entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
 MEMORY = 0.9
 """How much of the running gap one probe leaves while every step is one."""
 RARE_MEMORY = 0.5
@@ -23,9 +21,12 @@ RARE_MEMORY = 0.5
 class TaughtMatcher(Matcher):
     """Mirror descent's plan trains the predictor while the learned matcher imitates it; then the matcher alone.
 
-    The switch is earned, not timed: the solver goes once the objective under the learned plan stays within `gap`
-    of the objective under the solver's, and comes back if a probe finds the gap above `reopened_gap`. The
-    matcher reads detached predictor states throughout: imitation through them would hurt the predictor.
+    Imitation alone leaves the matcher undecided between nodes that the solver tells apart by chance (two like
+    leaves of one node): it averages over the solver's choices. So it also minimises the objective under its own
+    plan, which is least where the plan decides. The switch is earned, not timed: the solver goes once the
+    objective under the learned plan stays within `gap` of the objective under the solver's, and comes back if a
+    probe finds the gap above `reopened_gap`. The matcher reads detached predictor states throughout: imitation
+    through them would hurt the predictor.
     """
 
     running_gap: Tensor
@@ -41,6 +42,7 @@ class TaughtMatcher(Matcher):
         outer: int,
         inner: int,
         imitation: float,
+        objective: float,
         gap: float,
         reopened_gap: float,
         probe_every: int,
@@ -53,7 +55,7 @@ class TaughtMatcher(Matcher):
         self.learned = learned
         self.loss = loss
         self.tau, self.outer, self.inner = tau, outer, inner
-        self.imitation = imitation
+        self.imitation, self.objective = imitation, objective
         self.gap, self.reopened_gap, self.probe_every = gap, reopened_gap, probe_every
         # In the state dict, so that a resumed run goes on in the same phase.
         self.register_buffer("running_gap", torch.ones(()))
@@ -79,7 +81,8 @@ class TaughtMatcher(Matcher):
                 return Match(plan, nothing, health)
             penalty = self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
             imitation = self.imitation * imitation_loss(plan, solved.matrix, target)
-        return Match(solved.matrix, imitation + penalty, health)
+            own = self.objective * problem.objective(plan)
+        return Match(solved.matrix, imitation + own + penalty, health)
 
     def _probe(self, learned: Tensor, solved: Tensor) -> float:
         """Update the running gap, and the phase by it; returns this batch's gap, over all processes.

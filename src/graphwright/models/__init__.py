@@ -1,20 +1,24 @@
 """Neural networks: encoders, decoder, heads, target encoder."""
 
 from graphwright.models.decoder import NodeDecoder
-from graphwright.models.encoders import ConvolutionalEncoder, SegformerEncoder
+from graphwright.models.encoders import ConvolutionalEncoder, FingerprintEncoder, SegformerEncoder, Tokens
 from graphwright.models.heads import GraphHead
 from graphwright.models.positional import flip_signs, laplacian_encoding
-from graphwright.models.predictor import GraphPredictor, Predicted
+from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
 from graphwright.models.target_encoder import TargetEncoder
 
 __all__ = [
     "ConvolutionalEncoder",
+    "FingerprintEncoder",
     "GraphHead",
     "GraphPredictor",
+    "Inputs",
     "NodeDecoder",
     "Predicted",
     "SegformerEncoder",
     "TargetEncoder",
+    "Tokens",
     "flip_signs",
+    "inputs_to",
     "laplacian_encoding",
 ]

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import Prediction
+from graphwright.models.encoders import Tokens
+
+Inputs = Tensor | tuple[Tensor, ...]
+"""A batch as an encoder takes it: one tensor (b, ...), or several."""
+
+
+def inputs_to(inputs: Inputs, device: torch.device) -> Inputs:
+    """The inputs on another device."""
+    if isinstance(inputs, Tensor):
+        return inputs.to(device)
+    moved = [tensor.to(device) for tensor in inputs]
+    # A named tuple is made from its fields, a plain one from a sequence.
+    return type(inputs)(*moved) if hasattr(inputs, "_fields") else tuple(moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +40,9 @@ class GraphPredictor(nn.Module):
         self.decoder = decoder
         self.head = head
 
-    def forward(self, inputs: Tensor) -> Predicted:
+    def forward(self, inputs: Inputs) -> Predicted:
         """inputs as the encoder takes them -> states and logits."""
-        states = self.decoder(self.encoder(inputs), None)
+        encoded = self.encoder(inputs)
+        tokens = encoded if isinstance(encoded, Tokens) else Tokens(encoded)
+        states = self.decoder(tokens.values, tokens.mask)
         return Predicted(states, self.head(states))

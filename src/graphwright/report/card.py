@@ -3,51 +3,57 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
-from graphwright.metrics import Report
-from graphwright.report.evaluation import evaluate_saved
+from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.report.page import NAMES
 from graphwright.report.record import run_record
+from graphwright.tasks import Task
 from graphwright.training.saved_model import export_model, load_model
 
+CARD_SAMPLES = 4000
+"""Test samples behind a card's figures, where there are so many."""
 
-def write_model(run_folder: Path, out: Path, samples: int) -> Report:
+
+def write_model(run_folder: Path, out: Path, samples: int | None) -> Evaluated:
     """Write a run's best predictor with its record and a card; returns its figures on the test split."""
     model = load_model(str(run_folder))
-    result = evaluate_saved(model, "test", None, samples)
-    figures = result.evaluation.report.to_json()
+    result = evaluate_saved(model, samples=samples, at_most=CARD_SAMPLES)
+    figures = result.figures()
     record = run_record(model, result.data) | {"test": figures}
     export_model(str(run_folder), out, {"test": figures})
     (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
     log = run_folder / "log.csv"
     if log.exists():
         (out / "log.csv").write_bytes(log.read_bytes())
-    (out / "README.md").write_text(_card(out.name, record))
-    return result.evaluation.report
+    (out / "README.md").write_text(_card(out.name, record, model.task))
+    return result
 
 
-def _card(name: str, record: dict[str, object]) -> str:
+def _card(name: str, record: dict[str, object], task: Task) -> str:
     settings, figures = record["settings"], record["test"]
     assert isinstance(settings, dict)
     assert isinstance(figures, dict)
     progress = record["progress"] or {}
     assert isinstance(progress, dict)
-    task, matching, hardware = settings["task"], settings["matching"], record["hardware"]
+    matching, hardware = settings["matching"], record["hardware"]
+    example = {"coloring": "picture.png", "fingerprint": "molecules.smi"}[settings["task"]["kind"]]
     rows = []
     for key, text in NAMES.items():
+        if key not in figures:
+            continue
         interval = figures.get(f"{key}_interval")
         shown = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
         rows.append(f"| {text} | {figures[key]:.2f} | {shown} |")
     return f"""# {name}
 
-From a picture of {task["min_size"]} to {task["capacity"]} coloured regions to the graph of which touch
-(the Coloring task). A {settings["model"]["encoder"]} encoder and a Transformer decoder, trained with the
-`{matching["kind"]}` matcher.
+{textwrap.fill(task.summary, 115)}
+A {settings["model"]["encoder"]} encoder and a Transformer decoder, trained with the `{matching["kind"]}` matcher.
 
 ```
 graphwright evaluate {name}
-graphwright predict {name} picture.png
+graphwright predict {name} {example}
 ```
 
 ## Figures
@@ -66,7 +72,7 @@ Settings, commit and data hash are in `record.json`, the training log in `log.cs
 
 ## Limits
 
-Pictures must be like the task's: flat regions in its four colours, up to {task["capacity"]} of them. On anything
-else it still answers, and is wrong. The confidence that `predict` prints takes the decisions as independent; it
-ranks predictions, it is not calibrated.
+{textwrap.fill(task.limits, 115)}
+The confidence that `predict` prints takes the decisions as independent; it ranks predictions, it is not
+calibrated.
 """

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from graphwright.tasks.coloring import ColoringDataset, Split
-from graphwright.training.assembly import coloring_config, loss_settings
+import numpy as np
+
+from graphwright.graphs import Graph, is_isomorphic
+from graphwright.tasks import Extra, Samples, Split
+from graphwright.training.assembly import loss_settings
+from graphwright.training.decoders import Decoder, ranking
 from graphwright.training.evaluation import Evaluation, evaluate_predictor
 from graphwright.training.saved_model import SavedModel
+
+SAMPLES = 1000
+"""How many samples of a model's own data to look at if nobody says."""
+TOPS = (5, 10)
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """An evaluation and the data set that it was made on."""
+    """An evaluation, the data set that it was made on, and the metrics that only this task has."""
 
     model: SavedModel
-    data: ColoringDataset
+    data: Samples
     evaluation: Evaluation
+    extras: list[Extra] = field(default_factory=list)
+
+    def figures(self) -> dict[str, Any]:
+        """The contract of `graphwright evaluate --json`: the report's figures, then the task's own."""
+        facts = {"task": self.model.task.name} | self.evaluation.report.to_json()
+        for extra in self.extras:
+            interval = self.evaluation.report.interval(extra.values)
+            scale = 100 if extra.share else 1
+            facts[extra.name] = scale * float(extra.values.mean())
+            facts[f"{extra.name}_interval"] = [scale * interval.low, scale * interval.high]
+        return facts
 
 
 def unseen(count: int) -> None:
@@ -25,14 +47,53 @@ def unseen(count: int) -> None:
 
 
 def evaluate_saved(
-    model: SavedModel, split: Split, seed: int | None, samples: int, advance: Callable[[int], None] = unseen
+    model: SavedModel,
+    split: Split = "test",
+    seed: int | None = None,
+    samples: int | None = None,
+    *,
+    at_most: int = SAMPLES,
+    file: Path | None = None,
+    advance: Callable[[int], None] = unseen,
+    decoder: Decoder = Decoder.PLAIN,
 ) -> Evaluated:
-    """The first `samples` of a split, of the model's own data or of fresh data under another seed."""
-    task = model.run.task
-    data = ColoringDataset(coloring_config(task), split, task.seed if seed is None else seed)
-    if samples > len(data):
-        raise ValueError(f"the {split} split has {len(data)} samples, not {samples}")
+    """The first `samples` of a split of the model's own data (fresh ones under another seed), or of a file.
+
+    Without a number: `at_most` so many of a split, all of a file.
+    """
+    if file is None:
+        limit = at_most if samples is None else samples
+        data, where = model.task.data(split, seed=seed, limit=limit), f"the {split} split"
+    else:
+        data, where = model.task.data_from(file, limit=sys.maxsize if samples is None else samples), str(file)
+        limit = len(data)
+    if samples is not None and samples > len(data):
+        raise ValueError(f"{where} has {len(data)} samples, not {samples}")
+    # Lists of candidates are the custom with molecules; elsewhere they would cost more than they tell.
+    ranks = model.task.ranked or decoder is not Decoder.PLAIN
+    rank = ranking(decoder, max(TOPS)) if ranks else None
     evaluation = evaluate_predictor(
-        model.predictor, data, range(samples), model.vocabulary, loss_settings(model.run.loss), advance=advance
+        model.predictor,
+        data,
+        range(min(limit, len(data))),
+        model.vocabulary,
+        loss_settings(model.run.loss),
+        advance=advance,
+        rank=rank,
     )
-    return Evaluated(model, data, evaluation)
+    extras = model.task.extras(evaluation.predicted, evaluation.targets)
+    return Evaluated(model, data, evaluation, [*extras, *_tops(evaluation)])
+
+
+def _tops(evaluation: Evaluation) -> list[Extra]:
+    """Whether the truth is among the first few graphs; nothing without a ranking."""
+    if not evaluation.ranked:
+        return []
+    places = np.array(
+        [_place(graphs, truth) for graphs, truth in zip(evaluation.ranked, evaluation.targets, strict=True)]
+    )
+    return [Extra(f"top{count}", (places < count).astype(np.float64)) for count in TOPS]
+
+
+def _place(graphs: Sequence[Graph], truth: Graph) -> int:
+    return next((at for at, graph in enumerate(graphs) if is_isomorphic(graph, truth)), len(graphs) + max(TOPS))

@@ -15,7 +15,7 @@ from graphwright.transport import mirror_descent, round_to_permutation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOSSES = ("presence", "node_labels", "edge_labels", "adjacency", "marginals")
+LOSSES = ("presence", "node_labels", "edge_labels", "adjacency", "diffusion", "marginals")
 
 
 def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
@@ -66,10 +66,11 @@ def plan_heat_map(result: Evaluated, at: int) -> Figure:
     panel = figure.subplots()
     image = panel.imshow(plan[order].numpy(), cmap="magma", vmin=0, vmax=1)
     size, n = int(target.sizes[0]), target.capacity
+    names = [name[:2] for name in target[0].node_names]
     panel.add_patch(Rectangle((-0.5, -0.5), size, size, fill=False, edgecolor="#4cc9f0", linewidth=2))
-    panel.set_xticks(range(n), [target[0].node_names[t][0] if t < size else "·" for t in range(n)])
+    panel.set_xticks(range(n), [names[t] if t < size else "·" for t in range(n)])
     panel.set_yticks(range(n), [str(slot) for slot in order.tolist()])
-    panel.set_xlabel("target node (colour; · is padding)")
+    panel.set_xlabel("target node (its label; · is padding)")
     panel.set_ylabel("slot")
     figure.colorbar(image)
     return figure

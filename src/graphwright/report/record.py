@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import subprocess
@@ -12,34 +11,22 @@ from typing import Any
 import torch
 
 from graphwright import __version__
-from graphwright.tasks.coloring import ColoringDataset
+from graphwright.tasks import Samples
 from graphwright.training.saved_model import SavedModel
 
-HASHED_SAMPLES = 200
 
-
-def run_record(model: SavedModel, data: ColoringDataset) -> dict[str, Any]:
+def run_record(model: SavedModel, data: Samples) -> dict[str, Any]:
     """Everything needed to repeat a run, and to know whether its data were the same."""
     return {
         "settings": model.run.model_dump(mode="json"),
         "progress": model.facts.get("progress"),
-        "data_sha256": data_hash(data),
+        "data_sha256": data.digest(),
         "commit": commit(),
         "graphwright": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "hardware": hardware(),
     }
-
-
-def data_hash(data: ColoringDataset) -> str:
-    """Digest of the pictures and graphs of the first samples of a split."""
-    digest = hashlib.sha256()
-    for index in range(min(HASHED_SAMPLES, len(data))):
-        sample = data[index]
-        digest.update(sample.image.tobytes())
-        digest.update(repr((sample.graph.node_names, sample.graph.edges.tolist())).encode())
-    return digest.hexdigest()
 
 
 def commit() -> str | None:

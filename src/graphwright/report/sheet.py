@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from graphwright.graphs import Graph, draw
+from graphwright.graphs import Graph
 from graphwright.graphs.graph import IntArray
 from graphwright.metrics import Report, edit_distance
 from graphwright.report.evaluation import Evaluated, evaluate_saved
-from graphwright.tasks.coloring import RGB
+from graphwright.tasks import Task
+from graphwright.tasks.task import Places
 from graphwright.training.saved_model import load_model
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ DRAWN_FROM = 64
 def write_samples(run_folder: Path) -> None:
     """Draw samples.png of a run: validation samples, hits and misses in their proportion."""
     model = load_model(str(run_folder))
-    result = evaluate_saved(model, "validation", None, min(DRAWN_FROM, model.run.train.validation_samples))
+    result = evaluate_saved(model, "validation", at_most=min(DRAWN_FROM, model.run.train.validation_samples))
     sheet = comparison_sheet(result, pick_examples(result.evaluation.report))
     sheet.savefig(run_folder / "samples.png", dpi=80)
 
@@ -46,25 +46,23 @@ def pick_examples(report: Report, count: int = 8) -> list[int]:
 
 
 def comparison_sheet(result: Evaluated, examples: Sequence[int]) -> Figure:
-    """One row per example: picture, predicted graph, true graph. Wrong nodes are ringed, wrong edges red,
+    """One row per example: input, predicted graph, true graph. Wrong nodes are ringed, wrong edges red,
     missing edges red and dotted; predicted nodes stand where the nodes that they match stand."""
     from matplotlib.figure import Figure
 
+    task = result.model.task
     figure = Figure(figsize=(8.4, 2.7 * max(len(examples), 1)), layout="constrained")
     panels = figure.subplots(max(len(examples), 1), 3, squeeze=False)
     for (left, middle, right), at in zip(panels, examples, strict=True):
         sample = result.data[result.evaluation.indices[at]]
         predicted, truth = result.evaluation.predicted[at], result.evaluation.targets[at]
         edit = edit_distance(predicted, truth)
-        side = sample.image.shape[-1]
-        places = sample.pixels[:, ::-1].astype(np.float64)
-        left.imshow(sample.image.transpose(1, 2, 0), interpolation="nearest")
-        left.set_axis_off()
-        _draw_prediction(predicted, truth, edit.alignment, places, side, middle)
-        draw(truth, right, places, RGB)
+        places = task.places(sample)
+        task.draw_input(task.input_of(sample), left)
+        _draw_prediction(task, predicted, truth, edit.alignment, places, middle)
+        task.draw_graph(truth, right, places)
         for panel in (middle, right):
-            panel.set_xlim(-0.08 * side, 1.08 * side)
-            panel.set_ylim(1.08 * side, -0.08 * side)
+            _frame(panel, places)
         left.set_title("input", fontsize=9)
         verdict = "exact" if edit.distance == 0 else f"{edit.distance} edit{'s' if edit.distance > 1 else ''} away"
         middle.set_title(f"prediction: {verdict}", fontsize=9, color="black" if edit.distance == 0 else WRONG)
@@ -72,18 +70,31 @@ def comparison_sheet(result: Evaluated, examples: Sequence[int]) -> Figure:
     return figure
 
 
+def _frame(panel: Axes, places: Places) -> None:
+    """The same cut for prediction and truth, with room below for nodes that match nothing."""
+    low, high = places.min(0), places.max(0)
+    side = max(float((high - low).max()), 1.0)
+    (left, top), (right, bottom) = (low + high - side) / 2, (low + high + side) / 2
+    panel.set_xlim(left - 0.12 * side, right + 0.12 * side)
+    panel.set_ylim(bottom + 0.2 * side, top - 0.12 * side)
+
+
 def _draw_prediction(
-    predicted: Graph, truth: Graph, alignment: IntArray, places: NDArray[np.float64], side: int, panel: Axes
+    task: Task, predicted: Graph, truth: Graph, alignment: IntArray, places: Places, panel: Axes
 ) -> None:
-    where = np.array([places[t] if t < truth.size else (side * (0.1 + 0.12 * i), side * 1.04)
+    low, high = places.min(0), places.max(0)
+    side = max(float((high - low).max()), 1.0)
+    spare = (low + high - side) / 2 + (0.1 * side, 1.12 * side)
+    beside = np.array([0.12 * side, 0])
+    where = np.array([places[t] if t < truth.size else spare + i * beside
                       for i, t in enumerate(alignment[: predicted.size])]).reshape(-1, 2)  # fmt: skip
-    draw(predicted, panel, where, RGB)
+    task.draw_graph(predicted, panel, where)
     matrix = truth.edge_matrix()
     seen = set()
-    for i, j in predicted.edges.tolist():
+    for (i, j), label in zip(predicted.edges.tolist(), predicted.edge_labels.tolist(), strict=True):
         a, b = int(alignment[i]), int(alignment[j])
         seen.add((min(a, b), max(a, b)))
-        if max(a, b) >= truth.size or matrix[a, b] == 0:
+        if max(a, b) >= truth.size or matrix[a, b] != label:
             panel.plot(*where[[i, j]].T, color=WRONG, linewidth=2.5, zorder=1.5)
     for a, b in truth.edges.tolist():
         if (a, b) not in seen:

@@ -5,8 +5,8 @@ from graphwright.settings.options import Option, Section, options, sections
 from graphwright.settings.overrides import BUDGET, Override
 from graphwright.settings.presets import Preset, find_preset, presets
 from graphwright.settings.schema import (
+    ENCODERS,
     Accelerator,
-    ColoringTask,
     CostKind,
     EncoderKind,
     Loss,
@@ -19,15 +19,18 @@ from graphwright.settings.schema import (
     Train,
 )
 from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
+from graphwright.settings.tasks import ColoringTask, FingerprintTask, TaskSettings
 from graphwright.settings.yaml_file import to_yaml
 
 __all__ = [
     "BUDGET",
     "CONFIG",
+    "ENCODERS",
     "Accelerator",
     "ColoringTask",
     "CostKind",
     "EncoderKind",
+    "FingerprintTask",
     "Loss",
     "Matching",
     "MatchingKind",
@@ -40,6 +43,7 @@ __all__ = [
     "Run",
     "Section",
     "SettingsError",
+    "TaskSettings",
     "Train",
     "find_preset",
     "is_run_folder",

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from graphwright.settings.errors import SettingsError
-from graphwright.settings.overrides import BUDGET, Override, refused
+from graphwright.settings.options import options_of
+from graphwright.settings.overrides import BUDGET, Override, of_another_kind, refused
 from graphwright.settings.schema import Run
+from graphwright.settings.tasks import DEFAULT_KIND, TASKS
 
 Layer = Sequence[Override]
+KIND = "task.kind"
 
 
 def apply(layers: Sequence[Layer]) -> Run:
     """The defaults with every layer laid over them, the last on top; an error names the setting at fault."""
     chosen = _merge(layers)
+    kind = _kind(chosen)
     sections: dict[str, dict[str, str | float | None]] = {}
     for override in chosen.values():
         sections.setdefault(override.option.section, {})[override.option.name] = override.setting
@@ -24,7 +28,21 @@ def apply(layers: Sequence[Layer]) -> Run:
     try:
         return Run.model_validate(sections)
     except ValidationError as error:
-        raise _in_one_line(error, chosen) from error
+        raise _in_one_line(error, chosen, kind) from error
+
+
+def _kind(chosen: dict[str, Override]) -> str:
+    """The kind of task; a setting that only another kind has is an error."""
+    given = chosen.get(KIND)
+    kind = DEFAULT_KIND if given is None else str(given.value)
+    if given is not None and kind not in TASKS:
+        raise refused(given, given.option)
+    known = options_of(kind)
+    for override in chosen.values():
+        if override.key not in known:
+            names = (option.name for option in known.values() if option.section == "task")
+            raise of_another_kind(override, kind, names)
+    return kind
 
 
 def _merge(layers: Sequence[Layer]) -> dict[str, Override]:
@@ -36,24 +54,36 @@ def _merge(layers: Sequence[Layer]) -> dict[str, Override]:
         replaced = {override.key for override in layer}
         if any(override.is_budget for override in layer):
             replaced |= set(BUDGET)
+        if _changes_kind(layer, chosen):
+            # What another kind of task was set to says nothing about this one.
+            replaced |= {key for key in chosen if key.startswith("task.")}
         # Not an update in place: the order, latest last, tells whom to blame.
         chosen = {key: override for key, override in chosen.items() if key not in replaced}
         chosen |= {override.key: override for override in layer}
     return chosen
 
 
-def _in_one_line(error: ValidationError, chosen: dict[str, Override]) -> SettingsError:
+def _changes_kind(layer: Layer, chosen: dict[str, Override]) -> bool:
+    before = chosen[KIND].value if KIND in chosen else DEFAULT_KIND
+    return any(override.key == KIND and override.value != before for override in layer)
+
+
+def _in_one_line(error: ValidationError, chosen: dict[str, Override], kind: str) -> SettingsError:
     """The first of pydantic's complaints, about one setting or about several that do not fit together."""
     first = error.errors(include_url=False)[0]
-    section, *names = (str(part) for part in first["loc"])
+    # A complaint about a task names its kind, too.
+    section, *names = [str(part) for part in first["loc"] if part != kind] or [""]
     if names:
-        return refused(chosen[f"{section}.{names[0]}"])
+        key = f"{section}.{names[0]}"
+        return refused(chosen[key], options_of(kind)[key])
     reason = first["msg"].removeprefix("Value error, ")
+    # Names within a section, and keys where the complaint is about several sections.
     involved = [
         override
         for override in chosen.values()
-        if override.option.section == section and override.option.name in reason.split()
+        if override.key in reason.split()
+        or (override.option.section == section and override.option.name in reason.split())
     ]
     # The command line comes last and is what the person has just typed.
-    shown = involved[-1].shown if involved else section
-    return SettingsError(f"{shown}: {reason}")
+    place = involved[-1].shown if involved else section
+    return SettingsError(f"{place}: {reason}" if place else reason)

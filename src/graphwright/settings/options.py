@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from graphwright.settings.schema import Run
+from graphwright.settings.tasks import TASKS
 
 CLOSE = 0.6
 """Names less alike than this are no suggestion."""
@@ -41,34 +42,52 @@ class Option:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the schema and what it is about."""
+    """A section of the schema and what it is about; `kind` is that of the task whose settings they are, if any."""
 
     name: str
     meaning: str
     options: tuple[Option, ...]
+    kind: str | None = None
 
 
 @cache
 def sections() -> tuple[Section, ...]:
-    """All sections, in the schema's order."""
+    """All sections, in the schema's order; the task's comes once for every kind of task."""
     schema = Run.model_json_schema()
-    defaults = Run()
+    definitions, defaults = schema["$defs"], Run()
     result = []
     for name, reference in schema["properties"].items():
-        found = _resolve(reference, schema["$defs"])
-        values = getattr(defaults, name)
-        options = tuple(
-            _option(name, field, _resolve(part, schema["$defs"]), getattr(values, field))
-            for field, part in found["properties"].items()
-        )
-        result.append(Section(name, found.get("description", ""), options))
+        if name == "task":
+            result += [_section(name, definitions[task.__name__], task(), kind) for kind, task in TASKS.items()]
+        else:
+            result.append(_section(name, _resolve(reference, definitions), getattr(defaults, name), None))
     return tuple(result)
+
+
+def sections_of(kind: str) -> tuple[Section, ...]:
+    """The sections of a run whose task is of this kind."""
+    return tuple(section for section in sections() if section.kind in (None, kind))
 
 
 @cache
 def options() -> dict[str, Option]:
-    """All options by key, in the schema's order."""
-    return {option.key: option for section in sections() for option in section.options}
+    """All options by key, in the schema's order; of those that several kinds of task have, the first kind's."""
+    found: dict[str, Option] = {}
+    for section in sections():
+        for option in section.options:
+            found.setdefault(option.key, option)
+    return found
+
+
+@cache
+def options_of(kind: str) -> dict[str, Option]:
+    """The options of a run whose task is of this kind, by key."""
+    return {option.key: option for section in sections_of(kind) for option in section.options}
+
+
+def section_names() -> tuple[str, ...]:
+    """Every section's name, once."""
+    return tuple(dict.fromkeys(section.name for section in sections()))
 
 
 def nearest(key: str) -> Option | None:
@@ -94,6 +113,15 @@ def _name_likeness(name: str, known: str) -> float:
     return SHORTENED + (1 - SHORTENED) * ratio if shortened else ratio
 
 
+def _section(name: str, found: Mapping[str, Any], defaults: Any, kind: str | None) -> Section:
+    definitions = Run.model_json_schema()["$defs"]
+    options = tuple(
+        _option(name, field, _resolve(part, definitions), getattr(defaults, field))
+        for field, part in found["properties"].items()
+    )
+    return Section(name, found.get("description", ""), options, kind)
+
+
 def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """A part of a JSON schema with its reference, if it has one, put in place; its own words come first."""
     if "$ref" not in part:
@@ -107,6 +135,8 @@ def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[st
 def _option(section: str, name: str, part: Mapping[str, Any], default: object) -> Option:
     kinds = part.get("anyOf", [part])
     value = next(kind for kind in kinds if kind.get("type") != "null")
+    if "const" in value:  # the kind of a task: each of them knows only its own
+        value = {"enum": list(TASKS)}
     nullable = len(kinds) > 1
     return Option(
         section=section,

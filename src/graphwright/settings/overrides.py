@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from graphwright.settings.errors import SettingsError
-from graphwright.settings.options import Option, nearest, options, sections
+from graphwright.settings.options import Option, nearest, options, section_names
 
 BUDGET = ("train.epochs", "train.steps", "train.minutes")
 """Giving one of these replaces whatever budget there was."""
@@ -50,24 +51,29 @@ def unknown(key: str, shown: str) -> SettingsError:
     near = nearest(key)
     if near is not None:
         return SettingsError(f"{shown}: there is no such setting; did you mean {near.key} ({near.allowed})?")
-    section = next((section for section in sections() if section.name == key.partition(".")[0]), None)
-    if section is not None:
-        names = ", ".join(option.name for option in section.options)
-        return SettingsError(f"{shown}: there is no such setting; {section.name} has {names}")
+    section = key.partition(".")[0]
+    if section in section_names():
+        names = ", ".join(option.name for option in options().values() if option.section == section)
+        return SettingsError(f"{shown}: there is no such setting; {section} has {names}")
     return unknown_section(key, shown)
 
 
 def unknown_section(name: str, shown: str) -> SettingsError:
     """The error about a section that there is not."""
-    names = [section.name for section in sections()]
+    names = section_names()
     near = get_close_matches(name, names, 1)
     hint = f"did you mean {near[0]}?" if near else f"the sections are {', '.join(names)}"
     return SettingsError(f"{shown}: there is no such section; {hint}")
 
 
-def refused(override: Override) -> SettingsError:
+def refused(override: Override, option: Option) -> SettingsError:
     """The error about a value that the option cannot take."""
     got = "nothing" if override.value is None else repr(override.value)
-    choice = override.option.nearest_choice(override.value)
+    choice = option.nearest_choice(override.value)
     hint = f"; did you mean {choice}?" if choice else ""
-    return SettingsError(f"{override.shown} must be {override.option.allowed}, got {got}{hint}")
+    return SettingsError(f"{override.shown} must be {option.allowed}, got {got}{hint}")
+
+
+def of_another_kind(override: Override, kind: str, names: Iterable[str]) -> SettingsError:
+    """The error about a setting that only another kind of task has."""
+    return SettingsError(f"{override.shown}: a {kind} task has no such setting; it has {', '.join(names)}")

@@ -4,70 +4,44 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from graphwright.losses import PenaltyDirection
+from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
+from graphwright.settings.tasks import AnyTask, ColoringTask, task_kind
 from graphwright.transport import Divergence, Objective, Order, Reading
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-class Settings(BaseModel):
-    """Base of all sections: frozen, and unknown names are errors."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, coerce_numbers_to_str=True
-    )
-
-
-class ColoringTask(Settings):
-    """Coloring: a picture of coloured regions; the graph says which regions touch and what colours they have."""
-
-    capacity: Annotated[int, Field(ge=1, le=250)] = 10
-    """Largest number of regions, N."""
-    min_size: Count = 5
-    """Smallest number of regions."""
-    side: Annotated[int, Field(ge=0)] = 0
-    """Pixels per side; 0 means 4 N."""
-    noise: NotNegative = 0.02
-    """Standard deviation of the pixel noise."""
-    blur: NotNegative = 0.0
-    """Standard deviation of the Gaussian blur, in pixels."""
-    min_pixels: Annotated[int, Field(ge=0)] = 0
-    """Regions and contacts of fewer pixels are left out of the graph."""
-    samples: Annotated[int, Field(ge=0)] = 0
-    """Samples in all splits; 0 means 20,000 N."""
-    seed: Annotated[int, Field(ge=0)] = 0
-    """Which data set: sample i is a pure function of seed, split and i."""
-
-    @model_validator(mode="after")
-    def _sizes_in_order(self) -> Self:
-        if self.min_size > self.capacity:
-            raise ValueError(f"min_size {self.min_size} is more than capacity {self.capacity}")
-        return self
 
 
 class EncoderKind(StrEnum):
-    """Image encoders."""
+    """Encoders of inputs."""
 
     CNN = "cnn"
     SEGFORMER = "segformer"
+    FINGERPRINT = "fingerprint"
+
+
+ENCODERS: dict[str, tuple[EncoderKind, ...]] = {
+    "coloring": (EncoderKind.CNN, EncoderKind.SEGFORMER),
+    "fingerprint": (EncoderKind.FINGERPRINT,),
+}
+"""The encoders that read each task's inputs, the one to take if nobody says which first."""
 
 
 class Model(Settings):
     """The predictor: an encoder of the input, a decoder with one query per node, heads for the graph."""
 
     encoder: EncoderKind = EncoderKind.CNN
-    """What reads the picture: a light convolutional network, or SegFormer-B1."""
+    """What reads the input: a light convolutional network or SegFormer-B1 pictures, a Transformer fingerprints."""
     encoder_width: Count = 96
     """Width of the tokens that the decoder attends to."""
     encoder_blocks: Annotated[int, Field(ge=0)] = 3
     """Residual blocks of the convolutional encoder."""
+    encoder_layers: Annotated[int, Field(ge=0)] = 3
+    """Layers of the Transformer encoder."""
+    encoder_heads: Count = 4
+    """Attention heads of the Transformer encoder."""
     encoder_weights: Path | None = None
     """Local folder of pretrained SegFormer weights; none: random initialisation."""
     width: Count = 128
@@ -77,7 +51,7 @@ class Model(Settings):
     heads: Count = 4
     """Attention heads of the node decoder."""
     dropout: Share = 0.0
-    """Dropout of the node decoder and of the target encoder."""
+    """Dropout of the Transformer encoder, of the node decoder and of the target encoder."""
     head_width: Count = 128
     """Hidden width of the output MLPs."""
 
@@ -139,8 +113,12 @@ class Matching(Settings):
     """Conditional gradient: steps at most."""
     refinement: Annotated[int, Field(ge=0)] = 3
     """Refined: mirror steps after the learned plan."""
+    unrolled: bool = False
+    """Refined: the matcher learns through those steps (objective J only), not beside them."""
     imitation: NotNegative = 1.0
     """Taught: weight of the cross-entropy between the learned and the solver's plan."""
+    own_objective: NotNegative = 1.0
+    """Taught: weight of the objective under the learned plan itself, for what imitation cannot decide."""
     gap: Positive = 0.05
     """Taught: the solver is let go once the objective under the learned plan is within this share of its own."""
     reopened_gap: Positive = 0.2
@@ -244,7 +222,7 @@ class Train(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the weights, the dropout and the order of the samples."""
     augment: bool = True
-    """Flip and turn the training pictures at random."""
+    """Flip and turn training pictures at random; other inputs are taken as they are."""
     log_every: Count = 50
     """Steps between log lines."""
     validate_every: Count = 1000
@@ -268,8 +246,38 @@ class Train(Settings):
 class Run(Settings):
     """A whole run."""
 
-    task: ColoringTask = ColoringTask()
+    task: AnyTask = ColoringTask()
     model: Model = Model()
     matching: Matching = Matching()
     loss: Loss = Loss()
     train: Train = Train(minutes=10)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _encoder_of_the_task(cls, given: Any) -> Any:
+        """Without a word about the encoder, the task's first is meant."""
+        if not isinstance(given, dict):
+            return given
+        kinds = ENCODERS.get(task_kind(given.get("task")), ())
+        model = given.get("model", {})
+        if isinstance(model, Model) and "encoder" not in model.model_fields_set:
+            model = model.model_dump(exclude_unset=True)
+        if not kinds or not isinstance(model, dict) or "encoder" in model:
+            return given
+        return {**given, "model": {**model, "encoder": kinds[0]}}
+
+    @model_validator(mode="after")
+    def _encoder_reads_the_task(self) -> Self:
+        kinds = ENCODERS[self.task.kind]
+        if self.model.encoder not in kinds:
+            raise ValueError(
+                f"model.encoder {self.model.encoder} cannot read the inputs of task.kind {self.task.kind}; "
+                f"it takes {' or '.join(kinds)}"
+            )
+        transformer = self.model.encoder is EncoderKind.FINGERPRINT
+        if transformer and self.model.encoder_width % self.model.encoder_heads:
+            raise ValueError(
+                f"model.encoder_width {self.model.encoder_width} is not a multiple of "
+                f"model.encoder_heads {self.model.encoder_heads}"
+            )
+        return self

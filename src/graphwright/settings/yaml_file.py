@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphwright.settings.errors import SettingsError
-from graphwright.settings.options import sections
+from graphwright.settings.options import section_names, sections, sections_of
 from graphwright.settings.overrides import Override, unknown_section
 from graphwright.settings.schema import Run
 
@@ -49,7 +49,7 @@ def read_settings(path: Path) -> SettingsFile:
         return SettingsFile(None, ())
     preset: Override | None = None
     overrides: list[Override] = []
-    expected = "the sections " + ", ".join(section.name for section in sections())
+    expected = "the sections " + ", ".join(section_names())
     for name, place, node in _entries(root, path, expected):
         if name == "preset":
             preset = Override("preset", _scalar(node), place)
@@ -63,7 +63,7 @@ def to_yaml(run: Run) -> str:
     """A run as YAML, every setting with its meaning beside it; `read_settings` reads it back exactly."""
     lines = ["# Every setting of this run. Train again with the same settings: graphwright train THIS_FILE"]
     values = run.model_dump(mode="json")
-    for section in sections():
+    for section in sections_of(run.task.kind):
         lines += ["", f"# {section.meaning}", f"{section.name}:"]
         for option in section.options:
             entry = f"  {option.name}: {_plain(values[section.name][option.name])}"

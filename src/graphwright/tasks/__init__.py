@@ -1,1 +1,21 @@
 """Tasks: what is predicted, from what, and where the samples come from."""
+
+from graphwright.tasks.registry import resolved, task_of
+from graphwright.tasks.split import SPLITS, Split
+from graphwright.tasks.task import BadInput, Extra, NamedInput, Order, Ordered, Rejection, Samples, Selective, Task
+
+__all__ = [
+    "SPLITS",
+    "BadInput",
+    "Extra",
+    "NamedInput",
+    "Order",
+    "Ordered",
+    "Rejection",
+    "Samples",
+    "Selective",
+    "Split",
+    "Task",
+    "resolved",
+    "task_of",
+]

@@ -20,23 +20,12 @@ from graphwright.matching import (
     inner_product_cost,
     l1_cost,
 )
-from graphwright.models import (
-    ConvolutionalEncoder,
-    GraphHead,
-    GraphPredictor,
-    NodeDecoder,
-    SegformerEncoder,
-    TargetEncoder,
-)
+from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TargetEncoder
 from graphwright.models.precision import without_autocast
-from graphwright.settings import ColoringTask, CostKind, EncoderKind, Loss, Matching, MatchingKind, Run
-from graphwright.tasks.coloring import VOCABULARY, ColoringConfig
+from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run
+from graphwright.tasks import task_of
+from graphwright.tasks.coloring import coloring_config as coloring_config
 from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent
-
-
-def coloring_config(task: ColoringTask) -> ColoringConfig:
-    """The generator's configuration."""
-    return ColoringConfig(**task.model_dump(exclude={"seed"}))
 
 
 def loss_settings(loss: Loss) -> LossSettings:
@@ -48,21 +37,19 @@ def loss_settings(loss: Loss) -> LossSettings:
 
 def build_predictor(run: Run) -> GraphPredictor:
     """The predictor, freshly initialised."""
-    model, config = run.model, coloring_config(run.task)
-    if model.encoder is EncoderKind.CNN:
-        encoder: nn.Module = ConvolutionalEncoder(config.side, model.encoder_width, model.encoder_blocks)
-    else:
-        encoder = SegformerEncoder(config.side, model.encoder_width, model.encoder_weights)
+    model, task = run.model, task_of(run.task)
+    encoder = task.encoder(model)
     decoder = NodeDecoder(
-        config.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width
+        task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width
     )
-    head = GraphHead(model.width, model.head_width, VOCABULARY, diffusion=False)
+    head = GraphHead(model.width, model.head_width, task.vocabulary, diffusion=task.diffusion)
     return GraphPredictor(encoder, decoder, head)
 
 
 def build_matcher(run: Run) -> Matcher:
     """The matcher that the settings name."""
     matching, loss = run.matching, loss_settings(run.loss)
+    vocabulary = task_of(run.task).vocabulary
     match matching.kind:
         case MatchingKind.LABELS:
             return LabelMatcher(loss)
@@ -71,18 +58,26 @@ def build_matcher(run: Run) -> Matcher:
         case MatchingKind.CONDITIONAL_GRADIENT:
             return SolverMatcher(_ConditionalGradient(matching), loss)
         case MatchingKind.LEARNED:
-            return _learned(run, VOCABULARY, detach=matching.detach_states)
+            return _learned(run, vocabulary, detach=matching.detach_states)
         case MatchingKind.REFINED:
-            learned = _learned(run, VOCABULARY, detach=matching.detach_states)
-            return RefinedMatcher(learned, loss, tau=matching.tau, steps=matching.refinement, inner=matching.inner)
+            learned = _learned(run, vocabulary, detach=matching.detach_states)
+            return RefinedMatcher(
+                learned,
+                loss,
+                tau=matching.tau,
+                steps=matching.refinement,
+                inner=matching.inner,
+                unrolled=matching.unrolled,
+            )
         case MatchingKind.TAUGHT:
             return TaughtMatcher(
-                _learned(run, VOCABULARY, detach=True),
+                _learned(run, vocabulary, detach=True),
                 loss,
                 tau=matching.tau,
                 outer=matching.outer,
                 inner=matching.inner,
                 imitation=matching.imitation,
+                objective=matching.own_objective,
                 gap=matching.gap,
                 reopened_gap=matching.reopened_gap,
                 probe_every=matching.probe_every,
@@ -152,12 +147,12 @@ class TrainingModel(nn.Module):
         self.loss = loss
         self.vocabulary = vocabulary
 
-    def forward(self, inputs: Tensor, mask: Tensor, node_labels: Tensor, edge_labels: Tensor) -> StepResult:
+    def forward(self, inputs: Inputs, mask: Tensor, node_labels: Tensor, edge_labels: Tensor) -> StepResult:
         """Inputs and the tensors of a padded `GraphBatch` -> mean loss over the batch (eq. 10)."""
         target = GraphBatch(mask, node_labels, edge_labels, self.vocabulary)
         predicted = self.predictor(inputs)
         match = self.matcher(predicted.states, predicted.graphs, target)
-        with without_autocast(inputs.device):
+        with without_autocast(mask.device):
             loss = graph_loss(predicted.graphs, target, match.plan, self.loss)
         terms = torch.stack([getattr(loss, name).detach().mean() for name in LOSS_TERMS])
         auxiliary = match.auxiliary.detach().mean()
@@ -171,4 +166,5 @@ TERMS = (*LOSS_TERMS, "auxiliary")
 
 def build(run: Run) -> TrainingModel:
     """Predictor and matcher of a run, freshly initialised."""
-    return TrainingModel(build_predictor(run), build_matcher(run), loss_settings(run.loss), VOCABULARY)
+    vocabulary = task_of(run.task).vocabulary
+    return TrainingModel(build_predictor(run), build_matcher(run), loss_settings(run.loss), vocabulary)

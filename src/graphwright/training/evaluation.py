@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graphwright.decoding import Slots, harden
-from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs import Graph, Vocabulary
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import AlignedSlots, Report, evaluate_graphs
+from graphwright.models import inputs_to
+from graphwright.tasks import Samples
+from graphwright.training.decoders import Ranking
 from graphwright.transport import mirror_descent, round_to_permutation
-
-
-class Samples(Protocol):
-    """A data set of inputs and target graphs that can be collated."""
-
-    def __len__(self) -> int: ...
-
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
-        """Inputs (b, ...) and padded targets of some samples."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Predicted graphs beside their targets, in order, and their figures."""
+    """Predicted graphs beside their targets, in order, and their figures.
+
+    ranked: for every sample the graphs that a ranking decoder found, the likeliest first; empty without one.
+    """
 
     indices: list[int]
     predicted: list[Graph]
     targets: list[Graph]
     report: Report
+    ranked: list[list[Graph]] = field(default_factory=list)
 
 
 @torch.no_grad()
@@ -44,21 +41,27 @@ def evaluate_predictor(
     loss: LossSettings,
     batch_size: int = 128,
     advance: Callable[[int], None] = lambda count: None,  # noqa: ARG005
+    rank: Ranking | None = None,
 ) -> Evaluation:
     """Predict the samples, decode without looking at the targets, and compare.
 
     The alignment of the paper's diagnostic is the rounded plan of mirror descent on the labelled objective, the
     same for every model, whatever matcher it was trained with. `advance` is told how many samples were done.
+    Graphs are decoded by thresholds, or are the first of those that `rank` finds; the paper's diagnostic is of
+    the thresholds always.
     """
     was_training = predictor.training
     predictor.eval()
     device = next(predictor.parameters()).device
     slots, assignments, targets = [], [], []
+    ranked: list[list[Graph]] = []
     try:
         for start in range(0, len(indices), batch_size):
             inputs, target = samples.batch(indices[start : start + batch_size])
-            prediction = predictor(inputs.to(device)).graphs
+            prediction = predictor(inputs_to(inputs, device)).graphs
             slots.append(harden(prediction, vocabulary))
+            if rank is not None:
+                ranked += rank(prediction, vocabulary)
             plan = mirror_descent(matching_problem(prediction, target.to(device), loss)).matrix
             assignments.append(round_to_permutation(plan.mT))
             targets += target.graphs()
@@ -70,6 +73,6 @@ def evaluate_predictor(
         torch.cat([part.node_labels for part in slots]),
         torch.cat([part.edge_labels for part in slots]),
     )
-    predicted = joined.graphs(vocabulary)
+    predicted = joined.graphs(vocabulary) if rank is None else [graphs[0] for graphs in ranked]
     report = evaluate_graphs(predicted, targets, AlignedSlots(joined, torch.cat(assignments)))
-    return Evaluation(list(indices), predicted, targets, report)
+    return Evaluation(list(indices), predicted, targets, report, ranked)

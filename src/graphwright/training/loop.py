@@ -17,10 +17,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from graphwright.graphs import GraphBatch
+from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Run, Train, to_yaml
-from graphwright.tasks.coloring import VOCABULARY, ColoringDataset
+from graphwright.tasks import Order, Ordered, Samples, resolved, task_of
 from graphwright.training import checkpoint as checkpoints
-from graphwright.training.assembly import TERMS, StepResult, build, coloring_config
+from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.console import Display
 from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
@@ -72,25 +73,25 @@ class _Session:
     """One process's share of a run."""
 
     def __init__(self, run: Run, folder: Path, display: Display) -> None:
-        self.run, self.folder = run, folder
-        train = run.train
+        # The weights mean nothing without the labels that they stand for: checkpoints name them.
+        self.run, self.folder = resolved(run), folder
+        run, train = self.run, run.train
         if train.threads:
             torch.set_num_threads(train.threads)
         self.fabric = _fabric(train)
         self.fabric.launch()
         self.display = display if self.fabric.is_global_zero else Display.silent()
         torch.manual_seed(train.seed)
-        config = coloring_config(run.task)
-        self.data = ColoringDataset(config, "train", run.task.seed)
-        self.validation = ColoringDataset(config, "validation", run.task.seed)
+        task = task_of(run.task)
+        self.data = task.data("train")
+        self.validation = task.data("validation", limit=train.validation_samples)
         self.model = build(run)
         optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=train.learning_rate, weight_decay=train.weight_decay
         )
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
         self.progress, self.window = Progress(), Window()
-        order = StepOrder(len(self.data), train.batch_size, train.seed, ranks=self.fabric.world_size)
-        self.budget = Budget.of(train, order.steps_per_epoch)
+        self.budget = Budget.of(train, self._order(first=0).steps_per_epoch)
         self.last, self.best = folder / "checkpoints" / "last", folder / "checkpoints" / "best"
         self.log: RunLog | None = None
         self.interrupts = Interrupts()
@@ -148,7 +149,7 @@ class _Session:
         self._save(self.last)
         return interrupted
 
-    def _step(self, batches: Iterator[tuple[Tensor, GraphBatch]]) -> bool:
+    def _step(self, batches: Iterator[tuple[Inputs, GraphBatch]]) -> bool:
         """One step and its log line; returns whether an interrupt asks to stop."""
         train = self.run.train
         rate = learning_rate(train, self._fraction())
@@ -184,10 +185,11 @@ class _Session:
         self.moment = _Moment.WHOLE
         return stop
 
-    def _gradient(self, inputs: Tensor, target: GraphBatch) -> tuple[StepResult, float]:
+    def _gradient(self, inputs: Inputs, target: GraphBatch) -> tuple[StepResult, float]:
         """Forward, backward, clip; the norm is that before clipping, the same on every rank."""
-        tensors = (inputs, target.mask, target.node_labels, target.edge_labels)
-        result: StepResult = self.wrapped(*(tensor.to(self.fabric.device) for tensor in tensors))
+        target = target.to(self.fabric.device)
+        tensors = (target.mask, target.node_labels, target.edge_labels)
+        result: StepResult = self.wrapped(inputs_to(inputs, self.fabric.device), *tensors)
         self.optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(result.loss)
         norm = self.fabric.clip_gradients(
@@ -211,21 +213,13 @@ class _Session:
             seconds, stop, terms = float(total[0]), bool(total[1] > 0), total[2:] / self.fabric.world_size
         return seconds, stop, dict(zip((*TERMS, "loss"), terms.tolist(), strict=True))
 
-    def _batches(self) -> Iterator[tuple[Tensor, GraphBatch]]:
+    def _batches(self) -> Iterator[tuple[Inputs, GraphBatch]]:
         train = self.run.train
-        order = StepOrder(
-            len(self.data),
-            train.batch_size,
-            train.seed,
-            first=self.progress.step,
-            rank=self.fabric.global_rank,
-            ranks=self.fabric.world_size,
-        )
         # Forked workers start at once; where there is no fork, as the system does it.
         fork = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
         loader = DataLoader(
-            self.data if train.augment else _Plain(self.data),
-            batch_sampler=order,
+            _Epochs(self.data, augment=train.augment),
+            batch_sampler=self._order(first=self.progress.step),
             collate_fn=self.data.collate,
             num_workers=train.workers,
             # Its own generator: a loader otherwise draws a seed from the global one, which dropout uses.
@@ -235,6 +229,13 @@ class _Session:
             worker_init_fn=leave_interrupts_to_parent,
         )
         return iter(loader)
+
+    def _order(self, first: int) -> Order:
+        """Which samples each step sees, as the data set wants it or shuffled as a whole."""
+        train, rank, ranks = self.run.train, self.fabric.global_rank, self.fabric.world_size
+        if isinstance(self.data, Ordered):
+            return self.data.order(train.batch_size, train.seed, first, rank, ranks)
+        return StepOrder(len(self.data), train.batch_size, train.seed, first, rank, ranks)
 
     def _validation_due(self) -> bool:
         step = self.progress.step
@@ -246,7 +247,7 @@ class _Session:
         if self.fabric.is_global_zero:
             indices = range(min(self.run.train.validation_samples, len(self.validation)))
             result = evaluate_predictor(
-                self.model.predictor, self.validation, list(indices), VOCABULARY, self.model.loss
+                self.model.predictor, self.validation, list(indices), self.model.vocabulary, self.model.loss
             )
             metrics = result.report.to_json()
         metrics = self.fabric.broadcast(metrics)
@@ -343,11 +344,11 @@ def _fabric(train: Train) -> Fabric:
     )
 
 
-class _Plain(torch.utils.data.Dataset[Any]):
-    """A data set without augmentation."""
+class _Epochs(torch.utils.data.Dataset[Any]):
+    """Training samples by (index, epoch), or without augmentation the same ones in every epoch."""
 
-    def __init__(self, data: ColoringDataset) -> None:
-        self.data = data
+    def __init__(self, data: Samples, *, augment: bool) -> None:
+        self.data, self.augment = data, augment
 
     def __getitem__(self, index: tuple[int, int]) -> Any:
-        return self.data[index[0]]
+        return self.data[index if self.augment else index[0]]

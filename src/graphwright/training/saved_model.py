@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from graphwright.decoding import harden
+from graphwright.decoding.candidates import Candidate
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
 from graphwright.settings import Run
-from graphwright.tasks.coloring import VOCABULARY
+from graphwright.tasks import Task, task_of
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
+from graphwright.training.decoders import Decoder, candidates
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """Models that come with the package, a folder each."""
@@ -27,10 +30,14 @@ MODEL_NAME = "model"
 
 @dataclass(frozen=True, eq=False)
 class PredictedGraph:
-    """A predicted graph and the model's probability of exactly these decisions (slots taken as independent)."""
+    """A predicted graph and the model's probability of exactly these decisions (slots taken as independent).
+
+    candidates: the most probable distinct graphs, this one first, where they were asked for.
+    """
 
     graph: Graph
     confidence: float
+    candidates: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +46,31 @@ class SavedModel:
 
     name: str
     run: Run
-    vocabulary: Vocabulary
     predictor: GraphPredictor
     facts: Mapping[str, Any]
 
+    @cached_property
+    def task(self) -> Task:
+        """What it predicts from what."""
+        return task_of(self.run.task)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The labels of its graphs."""
+        return self.task.vocabulary
+
     @torch.no_grad()
-    def predict(self, inputs: Tensor) -> list[PredictedGraph]:
-        """Inputs (b, ...) as the task prepares them -> graphs."""
-        prediction = self.predictor(inputs).graphs
+    def predict(self, given: Any, *, top: int = 1, decoder: Decoder = Decoder.PLAIN) -> list[PredictedGraph]:
+        """The graph of each input, one or many: pictures, or SMILES, RDKit molecules and bit vectors.
+
+        A batch (b, ...) as the task's data sets make it is taken as it is. `top` above 1, or another decoder than
+        the plain one, adds that many candidates with a probability each.
+        """
+        prediction = self.predictor(self.task.inputs(given)).graphs
+        if top != 1 or decoder is not Decoder.PLAIN:
+            found = candidates(prediction, self.vocabulary, decoder, top)
+            ranked = [each.candidates for each in found]
+            return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in ranked]
         graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)
         confidences = confidence(prediction).tolist()
         return [PredictedGraph(graph, value) for graph, value in zip(graphs, confidences, strict=True)]
@@ -87,7 +111,7 @@ def load_model(source: str) -> SavedModel:
         predictor.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(f"{path}.json does not fit its own settings: {error}") from error
-    return SavedModel(Path(source).stem, run, VOCABULARY, predictor.eval(), saved.facts)
+    return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts)
 
 
 def export_model(source: str, folder: Path, record: Mapping[str, Any]) -> None:

@@ -36,15 +36,15 @@ def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1
     check_count("iterations", iterations)
     shift = row_shift(cost)
     _check_range(cost, shift, epsilon)
-    matrix, rows, columns = _UnrolledSinkhorn.apply(cost, epsilon, iterations)  # type: ignore[no-untyped-call]
-    row_error, column_error = marginal_errors(matrix)
+    matrix, row, columns, figures = _UnrolledSinkhorn.apply(cost, epsilon, iterations)  # type: ignore[no-untyped-call]
+    row_error, column_error, objective = figures.unbind(1)
     return Plan(
         matrix=matrix,
-        row_potential=epsilon * rows + shift[:, :, 0],
-        column_potential=epsilon * columns,
+        row_potential=epsilon * row + shift[:, :, 0],
+        column_potential=epsilon * columns[:, -1],
         row_error=row_error,
         column_error=column_error,
-        objective=torch.linalg.vecdot(matrix.detach().flatten(1), cost.detach().flatten(1)),
+        objective=objective,
         iterations=torch.full((b,), iterations, device=cost.device),
         converged=torch.maximum(row_error, column_error) < tolerance,
     )
@@ -94,16 +94,16 @@ class _UnrolledSinkhorn(torch.autograd.Function):
     """K steps on costs, keeping only the potentials; the backward pass redoes each kernel from them."""
 
     @staticmethod
-    def forward(ctx: Any, cost: Tensor, epsilon: float, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(ctx: Any, cost: Tensor, epsilon: float, iterations: int) -> tuple[Tensor, ...]:
         cost = cost.contiguous()
         kernels = kernels_for(cost)
         run = _forward if kernels is None else kernels.sinkhorn_forward
         steps = run(cost, epsilon, iterations)
         ctx.save_for_backward(cost, steps.rows, steps.columns)
         ctx.epsilon = epsilon
-        last_column = steps.columns[:, -1].clone()
-        ctx.mark_non_differentiable(steps.averaged_row, last_column)
-        return steps.plan, steps.averaged_row, last_column
+        described = (steps.averaged_row, steps.columns, steps.figures)
+        ctx.mark_non_differentiable(*described)
+        return steps.plan, *described
 
     @staticmethod
     @once_differentiable
@@ -120,9 +120,9 @@ def _forward(cost: Tensor, epsilon: float, iterations: int) -> SinkhornSteps:
     steps = log_domain_steps(log_kernel, iterations)
     # As softmaxes, the two plans have unit sums whatever the potentials' rounding.
     exact = _row_exact(log_kernel, steps.columns[-1]) + _column_exact(log_kernel, steps.rows[-1])
-    return SinkhornSteps(
-        exact / 2, torch.stack(steps.rows, 1), torch.stack(steps.columns, 1), steps.averaged_row()
-    )
+    plan, rows, columns = exact / 2, torch.stack(steps.rows, 1), torch.stack(steps.columns, 1)
+    figures = torch.stack([*marginal_errors(plan), (plan * cost).sum((1, 2))], 1)
+    return SinkhornSteps(plan, rows, columns, steps.averaged_row(), figures)
 
 
 def _backward(cost: Tensor, epsilon: float, rows: Tensor, columns: Tensor, gradient: Tensor) -> Tensor:

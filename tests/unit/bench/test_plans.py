@@ -5,9 +5,9 @@ import pytest
 import torch
 from oracles import bistochastic
 
-from graphwright.bench import Row
-from graphwright.bench.plans import _pot_batch, _pot_loop, make_case, measure_plans
-from graphwright.bench.timing import best_milliseconds, threads
+from graphwright.bench.case import make_case
+from graphwright.bench.plans import STEPS, TAU, measure_plans, scipy_loop
+from graphwright.bench.pot import pot_batch, pot_loop
 
 
 def test_rows_cover_every_solver_size_and_thread_count():
@@ -22,13 +22,14 @@ def test_rows_cover_every_solver_size_and_thread_count():
         assert row.ours_ms > 0
         assert row.peer_ms > 0
         assert row.ours_objective > 0
-        assert row.peer.startswith("ot.")
+        assert row.peer.startswith(("ot.", "scipy."))
+    assert sum(row.peer.startswith("scipy.") for row in rows) == 2
 
 
 @pytest.mark.parametrize("fused", [False, True])
 def test_peers_minimise_the_same_objective(fused):
     """POT's own loss at any plan is ours (twice its equal-weight mean when labels count)."""
-    case = make_case(4, 6, fused)
+    case = make_case(4, 6, fused=fused)
     plan = bistochastic(torch.Generator().manual_seed(0), 4, 6).float()
     a = torch.full((4, 6), 1 / 6)
     labels = {"M": case.labels, "alpha": 0.5} if fused else {}
@@ -36,34 +37,44 @@ def test_peers_minimise_the_same_objective(fused):
     torch.testing.assert_close(case.problem.objective(plan), (2 if fused else 1) * theirs)
 
 
-@pytest.mark.parametrize("solve", [_pot_batch, _pot_loop])
+def every_peer(case):
+    yield pot_batch(ot, case, TAU, STEPS)
+    yield pot_loop(ot, case, STEPS)
+    if case.labels is None:
+        yield scipy_loop(case, STEPS)
+
+
 @pytest.mark.parametrize("fused", [False, True])
-def test_peers_return_unit_marginal_plans_below_the_uniform_one(solve, fused):
-    case = make_case(4, 6, fused)
-    plan = solve(ot, case).to(case.problem.linear)
-    torch.testing.assert_close(plan.sum(1), torch.ones(4, 6), rtol=0, atol=0.05)
-    assert case.problem.objective(plan).mean() < case.problem.objective(torch.full((4, 6, 6), 1 / 6)).mean()
+def test_peers_return_unit_marginal_plans_below_the_uniform_one(fused):
+    case = make_case(4, 6, fused=fused)
+    for plan in every_peer(case):
+        plan = plan.to(case.problem.linear)
+        torch.testing.assert_close(plan.sum(1), torch.ones(4, 6), rtol=0, atol=0.05)
+        assert case.problem.objective(plan).mean() < case.problem.objective(torch.full((4, 6, 6), 1 / 6)).mean()
 
 
-def test_ratio_is_peer_over_ours():
-    assert Row("x", 1, 1, 1, 2.0, "y", 6.0).to_json()["ratio"] == 3.0
+def test_scipy_s_plans_are_permutations_of_rows_onto_columns():
+    """Without noise the right permutation is found by all, and only the right one costs nothing."""
+    case = make_case(6, 5, fused=False, seed=3)
+    plan = scipy_loop(case, STEPS)
+    assert set(plan.unique().tolist()) == {0.0, 1.0}
+    moved = plan.mT @ case.prediction @ plan
+    squares = (moved - case.target).square().mean((1, 2))
+    torch.testing.assert_close(case.problem.objective(plan), squares)
 
 
-def test_timing_takes_the_fastest_run_after_a_warm_up():
-    calls = []
-    assert best_milliseconds(lambda: calls.append(1), 3) >= 0
-    assert len(calls) == 4
+def test_objectives_are_those_of_exact_marginals():
+    case = make_case(3, 5, fused=True)
+    plan = bistochastic(torch.Generator().manual_seed(1), 3, 5).float()
+    skewed = plan * torch.linspace(0.5, 2, 5)
+    assert case.mean_objective(skewed) == pytest.approx(float(case.problem.objective(plan).mean()), rel=1e-4)
 
 
-def test_thread_count_is_restored_even_after_an_error():
-    before, inside = torch.get_num_threads(), []
-
-    def fail():
-        with threads(before + 1):
-            inside.append(torch.get_num_threads())
-            raise RuntimeError("inside")
-
-    with pytest.raises(RuntimeError, match="inside"):
-        fail()
-    assert inside == [before + 1]
-    assert torch.get_num_threads() == before
+def test_a_case_s_targets_are_the_graphs_that_the_matcher_is_given():
+    case = make_case(3, 7, fused=True)
+    graphs = case.graphs()
+    torch.testing.assert_close(graphs.adjacency(torch.float32), case.target)
+    labels = torch.nn.functional.one_hot(graphs.node_labels, 4).float()
+    # The label cost of any slot differs between two nodes exactly where their labels do.
+    differ = (case.labels[:, 0, :, None] - case.labels[:, 0, None, :]).abs() > 1e-6
+    assert torch.equal(differ, (labels @ labels.mT) == 0)

@@ -4,30 +4,74 @@ import pytest
 import torch
 
 from graphwright.bench import measure_data, measure_training
-from graphwright.bench.training import GivenPlan
+from graphwright.bench.training_loop import WARM_UP, _TimedSession, measure_loop
 from graphwright.settings import MatchingKind
+from graphwright.training import train
+from graphwright.training.checkpoint import load
+from graphwright.training.console import Display
 from tiny import tiny_settings
 
-TINY = tiny_settings(task={"samples": 100}, train={"steps": 1, "batch_size": 4})
+TINY = tiny_settings(task={"samples": 100}, train={"steps": 3, "batch_size": 4})
 
 
-def test_every_matching_has_a_row_with_its_share():
-    rows = list(measure_training(lambda n: TINY, sizes=(4,), repeats=1, threads_used=1))  # noqa: ARG005
-    assert [row.name for row in rows] == [kind.value for kind in MatchingKind]
-    for row in rows:
+def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_threads():
+    before = torch.get_num_threads()
+    rows = list(measure_training(lambda n: TINY, sizes=(4,), repeats=1, loop_steps=2))  # noqa: ARG005
+    kinds = [kind.value for kind in MatchingKind]
+    assert [(row.name, row.threads) for row in rows] == [
+        *((name, 1) for name in kinds),
+        *((name, 2) for name in (*kinds, "loop")),
+    ]
+    assert torch.get_num_threads() == before
+    for row in rows[:-1]:
         facts = row.to_json()
         assert facts["ours_ms"] > 0
         assert 0 <= facts["plan_share"] < 1
         assert facts["samples_per_second"] == pytest.approx(1000 / facts["ours_ms"])
-    peer = next(row for row in rows if row.name == "conditional_gradient")
-    assert peer.ratio == 1
+    assert all(row.ratio == 1 for row in rows if row.name == "conditional_gradient")
 
 
-def test_a_given_plan_costs_the_step_nothing_and_has_no_gradient():
-    plan = torch.full((2, 3, 3), 1 / 3)
-    match = GivenPlan(plan)(None, None, None)
-    assert match.plan is plan
-    assert not match.auxiliary.any()
+def test_the_loop_s_overhead_is_what_is_not_inside_its_steps():
+    row = measure_loop(TINY, 1, 2)
+    assert row.peer_ms < row.ours_ms
+    assert row.extras["loop_overhead"] == pytest.approx(1 - row.ratio)
+    assert (row.n, row.batch, row.threads) == (4, 4, 1)
+
+
+def test_the_timed_loop_is_the_real_one(tmp_path):
+    """Same weights as `train`, every step timed, and neither part of a step is left out."""
+    session = _TimedSession(TINY, tmp_path / "timed", Display.silent())
+    session.train(resume=False)
+    train(TINY, tmp_path / "plain")
+    timed, plain = (load(tmp_path / name / "checkpoints" / "last").tensors for name in ("timed", "plain"))
+    assert all(torch.equal(timed[name], tensor) for name, tensor in plain.items())
+    assert len(session.whole) == len(session.inside) == TINY.train.steps
+    assert all(0 < inside < whole for inside, whole in zip(session.inside, session.whole, strict=True))
+
+
+def test_the_optimiser_s_step_counts_as_inside(tmp_path, monkeypatch):
+    """By a clock that only the optimiser moves, a step is inside from end to end."""
+    now = [0.0]
+    monkeypatch.setattr("graphwright.bench.training_loop.perf_counter", lambda: now[0])
+    session = _TimedSession(TINY, tmp_path / "run", Display.silent())
+    session.optimizer.optimizer.register_step_pre_hook(lambda *_: now.__setitem__(0, now[0] + 1))
+    session.train(resume=False)
+    assert session.inside == session.whole == [1.0] * TINY.train.steps
+
+
+def test_the_first_steps_of_the_loop_do_not_count(monkeypatch):
+    seen = []
+    original = _TimedSession.train
+
+    def slow_start(self, *, resume):
+        result = original(self, resume=resume)
+        self.whole[:WARM_UP] = [1e9] * WARM_UP
+        seen.append(len(self.whole))
+        return result
+
+    monkeypatch.setattr(_TimedSession, "train", slow_start)
+    assert measure_loop(TINY, 1, 2).ours_ms < 1e8
+    assert seen == [WARM_UP + 2]
 
 
 def test_data_rows_name_the_plain_loop():

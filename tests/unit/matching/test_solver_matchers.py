@@ -86,9 +86,10 @@ def test_the_label_matchers_plan_carries_no_gradient():
     assert set(match.plan.unique().tolist()) == {0.0, 1.0}
 
 
-def refined(steps: int, n: int = 5, tau: float = 0.1) -> RefinedMatcher:
+def refined(steps: int, n: int = 5, tau: float = 0.1, *, unrolled: bool = False) -> RefinedMatcher:
     torch.manual_seed(0)
-    return RefinedMatcher(learned_matcher(slots=n, epsilon=1e-2), LOSS, tau=tau, steps=steps, inner=20)
+    learned = learned_matcher(slots=n, epsilon=1e-2)
+    return RefinedMatcher(learned, LOSS, tau=tau, steps=steps, inner=20, unrolled=unrolled)
 
 
 def test_refined_by_no_steps_is_the_learned_plan():
@@ -110,6 +111,18 @@ def test_refined_is_mirror_descent_from_the_learned_plan():
     assert torch.equal(match.plan, expected)
     assert not match.plan.requires_grad
     torch.testing.assert_close(match.auxiliary, problem.objective(learned) + marginal_penalty(learned))
+
+
+def test_unrolled_refinement_is_the_same_plan_with_its_gradient():
+    states, prediction, target = case(5)
+    detached, unrolled = refined(2), refined(2, unrolled=True)
+    match = unrolled(states, prediction, target)
+    torch.testing.assert_close(match.plan, detached(states, prediction, target).plan, rtol=1e-4, atol=1e-6)
+    assert not match.auxiliary.any()
+    graph_loss(prediction, target, match.plan, LOSS).total.sum().backward()
+    gradients = [parameter.grad for parameter in unrolled.parameters()]
+    assert all(gradient is not None and gradient.isfinite().all() for gradient in gradients)
+    assert any(gradient.abs().sum() > 0 for gradient in gradients)
 
 
 def test_more_refinement_does_not_raise_the_objective():

@@ -15,7 +15,7 @@ SOLVER = {"tau": 0.1, "outer": 6, "inner": 10}
 
 def taught(*, seed: int = 0, dtype: torch.dtype = torch.float64, **options) -> TaughtMatcher:
     torch.manual_seed(seed)
-    defaults = {"imitation": 1.0, "gap": 0.05, "reopened_gap": 0.2, "probe_every": 3}
+    defaults = {"imitation": 1.0, "objective": 0.0, "gap": 0.05, "reopened_gap": 0.2, "probe_every": 3}
     learned = learned_matcher(slots=5, positions=3, detach=True, dtype=dtype)
     return TaughtMatcher(learned, LOSS, **SOLVER | defaults | options).to(dtype)
 
@@ -42,6 +42,18 @@ def test_while_teaching_the_plan_is_the_solvers_and_the_matcher_imitates_it():
     expected = 0.4 * imitation_loss(plan, teacher, target) + 0.7 * marginal_penalty(plan, LOSS.penalty)
     torch.testing.assert_close(match.auxiliary, expected)
     assert match.health["solver"] == 1.0
+
+
+def test_while_teaching_the_matcher_also_minimises_its_own_objective():
+    states, prediction, target = case(0, requires_grad=True)
+    plain, both = taught(objective=0.0), taught(objective=0.3)
+    own = matching_problem(prediction, target, LOSS).objective(both.learned.plan(states, target))
+    ours = both(states, prediction, target).auxiliary
+    torch.testing.assert_close(ours, plain(states, prediction, target).auxiliary + 0.3 * own)
+    ours.sum().backward()
+    assert states.grad is None
+    assert prediction.presence.grad is None
+    assert both.learned.project_nodes.weight.grad.abs().sum() > 0
 
 
 def test_once_alone_the_plan_is_the_learned_one_with_its_gradient():
@@ -132,7 +144,9 @@ class Scripted(TaughtMatcher):
 
 def scripted() -> Scripted:
     learned = learned_matcher(slots=5, detach=True)
-    return Scripted(learned, LOSS, **SOLVER, imitation=1.0, gap=0.05, reopened_gap=0.2, probe_every=3)
+    return Scripted(
+        learned, LOSS, **SOLVER, imitation=1.0, objective=0.0, gap=0.05, reopened_gap=0.2, probe_every=3
+    )
 
 
 def test_the_solver_goes_once_the_running_gap_is_small_and_not_at_one_lucky_batch():
@@ -199,7 +213,14 @@ def test_the_phase_is_part_of_the_state():
 def test_a_matcher_that_reads_states_with_gradient_cannot_be_taught():
     with pytest.raises(ValueError, match="detached"):
         TaughtMatcher(
-            learned_matcher(slots=5), LOSS, **SOLVER, imitation=1.0, gap=0.1, reopened_gap=0.2, probe_every=3
+            learned_matcher(slots=5),
+            LOSS,
+            **SOLVER,
+            imitation=1.0,
+            objective=0.0,
+            gap=0.1,
+            reopened_gap=0.2,
+            probe_every=3,
         )
 
 

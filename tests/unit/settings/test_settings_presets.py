@@ -13,15 +13,19 @@ from graphwright.settings import (
     load_run,
     presets,
 )
-from graphwright.tasks.coloring import ColoringConfig
+from graphwright.tasks import task_of
+from graphwright.tasks.coloring import ColoringConfig, coloring_config
 from graphwright.training import build
-from graphwright.training.assembly import coloring_config
 
 SIZES = (10, 20, 30, 40, 50, 60)
 NAMES = {
     "demo",
     *(f"coloring{n}-{scale}" for n in SIZES for scale in ("cpu", "paper")),
     *(f"coloring-any2graph-{scale}" for scale in ("cpu", "paper")),
+    "fingerprint2molecule-cpu",
+    "fingerprint2molecule-paper",
+    "qm9",
+    "qm9-cpu",
 }
 
 
@@ -36,7 +40,7 @@ def test_a_preset_loads_and_its_model_and_task_can_be_built(name):
     with torch.device("meta"):
         model = build(run)
     assert model.predictor.decoder.queries.shape == (run.task.capacity, run.model.width)
-    assert coloring_config(run.task).capacity == run.task.capacity
+    assert task_of(run.task).capacity == run.task.capacity
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -105,6 +109,41 @@ def test_any2graph_presets_are_its_task(scale):
     assert coloring_config(run.task) == ColoringConfig.any2graph()
     like = load_run(f"coloring10-{scale}")
     assert (run.model, run.matching, run.train) == (like.model, like.matching, like.train)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "capacity", "epochs"),
+    [("fingerprint2molecule-paper", "molecules", 32, 10), ("qm9", "qm9", 9, 100)],
+)
+def test_molecules_on_a_gpu_are_table_4(name, data, capacity, epochs):
+    run = load_run(name)
+    task, model, matching, train = run.task, run.model, run.matching, run.train
+    assert (task.kind, task.data, task.capacity, task.diffusion) == ("fingerprint", data, capacity, True)
+    assert model.encoder is EncoderKind.FINGERPRINT
+    assert (model.encoder_layers, model.encoder_width, model.encoder_heads) == (3, 512, 8)
+    assert (model.layers, model.width, model.heads, model.dropout) == (3, 512, 8, 0.1)
+    assert (matching.target_layers, matching.target_width, matching.positions) == (3, 512, 8)
+    assert (matching.dimension, matching.iterations) == (128, 20)
+    assert (matching.kind, matching.cost) == (MatchingKind.LEARNED, CostKind.L1)
+    assert matching.epsilon == pytest.approx(3.1e-2 / capacity**2, rel=1e-7)
+    assert not matching.detach_states
+    assert (train.batch_size, train.epochs, train.steps, train.minutes) == (128, epochs, None, None)
+    assert (train.learning_rate, train.minimum_learning_rate) == (1e-4, 1e-5)
+    assert (train.warmup, train.clip) == (0.05, 1.0)
+    assert train.precision is Precision.FLOAT32
+    assert (run.loss.presence, run.loss.node_labels, run.loss.edge_labels) == (1, 1, 0.2)
+    assert (run.loss.adjacency, run.loss.marginals, run.loss.diffusion) == (0.5, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "capacity", "minutes"), [("qm9-cpu", 9, 60), ("fingerprint2molecule-cpu", 32, 120)]
+)
+def test_molecules_on_two_cores(name, capacity, minutes):
+    run = load_run(name)
+    assert (run.task.kind, run.task.capacity, run.task.diffusion) == ("fingerprint", capacity, True)
+    assert run.model.encoder is EncoderKind.FINGERPRINT
+    assert run.matching.epsilon == pytest.approx(3.1e-2 / capacity**2, rel=1e-7)
+    assert (run.train.minutes, run.train.epochs, run.train.steps) == (minutes, None, None)
 
 
 def test_the_demo_is_small_and_short():

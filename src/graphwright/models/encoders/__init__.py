@@ -1,5 +1,7 @@
 """Inputs of every kind to tokens (b, k, width)."""
 
+from graphwright.models.encoders.fingerprint import FingerprintEncoder
 from graphwright.models.encoders.image import ConvolutionalEncoder, SegformerEncoder
+from graphwright.models.encoders.tokens import Tokens
 
-__all__ = ["ConvolutionalEncoder", "SegformerEncoder"]
+__all__ = ["ConvolutionalEncoder", "FingerprintEncoder", "SegformerEncoder", "Tokens"]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
 
-Split = Literal["train", "validation", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
+from graphwright.tasks.split import Split, check_split
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,3 @@ class ColoringConfig:
         check_split(split)
         tenth = self.samples // 10
         return self.samples - 2 * tenth if split == "train" else tenth
-
-
-def check_split(split: str) -> None:
-    """Refuse a split that there is not."""
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")

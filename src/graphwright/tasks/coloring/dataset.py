@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,9 +12,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from graphwright.graphs import GraphBatch
-from graphwright.tasks.coloring.config import ColoringConfig, Split, check_split
+from graphwright.tasks.coloring.config import ColoringConfig
 from graphwright.tasks.coloring.sample import ColoringSample, augment, generate
 from graphwright.tasks.coloring.stream import stream
+from graphwright.tasks.split import Split, check_split
+
+HASHED_SAMPLES = 200
 
 
 @dataclass(frozen=True)
@@ -53,3 +57,12 @@ class ColoringDataset(Dataset[ColoringSample]):
         """(b, 3, side, side) pictures, and their graphs padded to the capacity."""
         images = torch.from_numpy(np.stack([sample.image for sample in samples]))
         return images, GraphBatch.collate([sample.graph for sample in samples], self.config.capacity)
+
+    def digest(self) -> str:
+        """SHA-256 of the pictures and graphs of the first samples."""
+        digest = hashlib.sha256()
+        for index in range(min(HASHED_SAMPLES, len(self))):
+            sample = self[index]
+            digest.update(sample.image.tobytes())
+            digest.update(repr((sample.graph.node_names, sample.graph.edges.tolist())).encode())
+        return digest.hexdigest()

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphwright.graphs import Graph
-from graphwright.tasks.coloring.config import ColoringConfig, Split
+from graphwright.tasks.coloring.config import ColoringConfig
 from graphwright.tasks.coloring.dsatur import four_coloring
 from graphwright.tasks.coloring.picture import VOCABULARY, paint
 from graphwright.tasks.coloring.regions import border_lengths, draw_pixels, draw_size, region_labels
 from graphwright.tasks.coloring.stream import stream
 from graphwright.tasks.coloring.symmetry import SYMMETRIES, turn_image, turn_pixels
+from graphwright.tasks.split import Split
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphwright.tasks.coloring.config import SPLITS, Split, check_split
+from graphwright.tasks.split import SPLITS, Split, check_split
 
 
 def stream(seed: int, split: Split, index: int, epoch: int | None = None) -> np.random.Generator:

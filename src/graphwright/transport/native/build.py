@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import torch
+
 SOURCES = Path(__file__).parent
 FLAGS = (
     "-std=c++17",
@@ -39,7 +41,7 @@ def build() -> Path:
             # Compiled beside its place and moved there at once: other processes see all of it or nothing.
             with tempfile.TemporaryDirectory(dir=target.parent) as folder:
                 compiled = Path(folder) / "kernels.so"
-                _run(compiler, *FLAGS, str(SOURCES / "kernels.cpp"), "-o", str(compiled))
+                _compile(compiler, compiled)
                 compiled.replace(target)
         except OSError as error:
             raise BuildError(f"cannot write to {target.parent}: {error.strerror}") from error
@@ -68,10 +70,22 @@ def fingerprint(compiler: str) -> str:
     digest = hashlib.sha256()
     for source in sorted(SOURCES.glob("*.[ch]pp")):
         digest.update(source.read_bytes())
-    digest.update(" ".join(FLAGS).encode())
+    digest.update(f"{FLAGS} {torch.__version__}".encode())
     digest.update(_run(compiler, "--version").encode())
     digest.update(f"{platform.machine()} {_processor()}".encode())
     return digest.hexdigest()[:16]
+
+
+def _compile(compiler: str, target: Path) -> None:
+    """With OpenMP; a compiler without it makes kernels for one thread."""
+    command = [compiler, *FLAGS, str(SOURCES / "kernels.cpp"), "-o", str(target)]
+    # Torch's own OpenMP library, where it brings one, so that both share their threads.
+    library = Path(torch.__file__).parent
+    bundled = [*library.glob("lib/libgomp*.so*"), *library.parent.glob("torch.libs/libgomp*.so*")][:1]
+    try:
+        _run(*command, "-fopenmp", "-Wl,--as-needed", *map(str, bundled))
+    except BuildError:
+        _run(*command)
 
 
 def _processor() -> str:

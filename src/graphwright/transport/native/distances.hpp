@@ -47,43 +47,36 @@ void l1_forward(const F* x, const F* y, int64_t batch, int64_t n, int64_t m, int
 }
 
 // x_gradient_i = sum_j G_ij sign(x_i - y_j), y_gradient_j = -sum_i G_ij sign(x_i - y_j); the sign of 0 is 0.
+// A few dimensions at a time, with that slice of y and of its gradient side by side in the cache.
 template <class F>
 void l1_backward(const F* x, const F* y, const F* gradient, int64_t batch, int64_t n, int64_t m, int64_t d,
                  int64_t threads, F* x_gradient, F* y_gradient) {
-    const int64_t lanes = Lanes<F>::count, whole = d / lanes * lanes;
+    const int64_t lanes = Lanes<F>::count;
     for_each_sample(batch, threads, [=] {
-        return [=](int64_t sample) {
-            std::fill(y_gradient + sample * m * d, y_gradient + (sample + 1) * m * d, F(0));
-            for (int64_t i = 0; i < n; ++i) {
-                const F* left = x + (sample * n + i) * d;
-                const F* weight = gradient + (sample * n + i) * m;
-                F* to_left = x_gradient + (sample * n + i) * d;
-                for (int64_t k = 0; k < whole; k += lanes) {
-                    const Vector<F> here = load_unaligned(left + k);
-                    Vector<F> total{};
-                    for (int64_t j = 0; j < m; ++j) {
-                        const int64_t at = (sample * m + j) * d + k;
-                        const Vector<F> difference = here - load_unaligned(y + at);
-                        const Vector<F> none{}, signed_weight = weight[j] - none;
-                        const Vector<F> part =
-                            difference > none ? signed_weight : (difference < none ? -signed_weight : none);
-                        total += part;
-                        const Vector<F> to_right = load_unaligned(y_gradient + at) - part;
-                        std::memcpy(y_gradient + at, &to_right, sizeof to_right);
-                    }
-                    std::memcpy(to_left + k, &total, sizeof total);
+        auto memory = std::make_shared<Scratch<F>>(2 * m * lanes);
+        F *const slice = memory->take(m * lanes), *const to_slice = memory->take(m * lanes);
+        return [=, keep = memory](int64_t sample) {
+            const F* weights = gradient + sample * n * m;
+            for (int64_t k = 0; k < d; k += lanes) {
+                const int64_t width = std::min(lanes, d - k);
+                for (int64_t j = 0; j < m; ++j) {
+                    store(slice + j * lanes, Vector<F>{});
+                    store(to_slice + j * lanes, Vector<F>{});
+                    std::copy_n(y + (sample * m + j) * d + k, width, slice + j * lanes);
                 }
-                for (int64_t k = whole; k < d; ++k) {
-                    F total = 0;
+                for (int64_t i = 0; i < n; ++i) {
+                    Vector<F> here{}, total{};
+                    std::copy_n(x + (sample * n + i) * d + k, width, reinterpret_cast<F*>(&here));
                     for (int64_t j = 0; j < m; ++j) {
-                        const int64_t at = (sample * m + j) * d + k;
-                        const F difference = left[k] - y[at];
-                        const F part = difference > 0 ? weight[j] : (difference < 0 ? -weight[j] : F(0));
+                        const Vector<F> there = load(slice + j * lanes), none{}, weight = all(weights[i * m + j]);
+                        const Vector<F> part = (here > there ? weight : none) - (here < there ? weight : none);
                         total += part;
-                        y_gradient[at] -= part;
+                        store(to_slice + j * lanes, load(to_slice + j * lanes) - part);
                     }
-                    to_left[k] = total;
+                    std::copy_n(reinterpret_cast<const F*>(&total), width, x_gradient + (sample * n + i) * d + k);
                 }
+                for (int64_t j = 0; j < m; ++j)
+                    std::copy_n(to_slice + j * lanes, width, y_gradient + (sample * m + j) * d + k);
             }
         };
     });

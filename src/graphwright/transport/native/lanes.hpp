@@ -6,11 +6,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <thread>
 #include <vector>
 
 namespace graphwright {
@@ -159,18 +157,18 @@ class FlushSubnormals {
 #endif
 };
 
-// One sample at a time on each thread; `make` builds a thread's own worker with its scratch memory.
+// One sample at a time on each thread; `make` builds a thread's own worker with its scratch memory. The threads are
+// OpenMP's, which torch uses too: threads of our own would wait for torch's, which go on spinning after their work.
 template <class Make> void for_each_sample(int64_t samples, int64_t threads, Make make) {
     std::atomic<int64_t> next{0};
-    auto work = [&] {
+#ifdef _OPENMP
+#pragma omp parallel num_threads(static_cast<int>(threads)) if (threads > 1)
+#endif
+    {
         FlushSubnormals flush;
         auto worker = make();
         for (int64_t sample; (sample = next.fetch_add(1, std::memory_order_relaxed)) < samples;) worker(sample);
-    };
-    std::vector<std::thread> helpers;
-    for (int64_t t = 1; t < std::min(threads, samples); ++t) helpers.emplace_back(work);
-    work();
-    for (auto& helper : helpers) helper.join();
+    }
 }
 
 }  // namespace graphwright

@@ -23,12 +23,16 @@ TYPES = {torch.float32: "f32", torch.float64: "f64"}
 
 
 class SinkhornSteps(NamedTuple):
-    """plan (b, n, n), row potentials (b, K, n), column potentials (b, K + 1, n), averaged last row (b, n)."""
+    """plan (b, n, n), row potentials (b, K, n), column potentials (b, K + 1, n), averaged last row (b, n).
+
+    figures: (b, 3) largest |row sum - 1|, largest |column sum - 1| and <cost, plan>.
+    """
 
     plan: Tensor
     rows: Tensor
     columns: Tensor
     averaged_row: Tensor
+    figures: Tensor
 
 
 class Descent(NamedTuple):
@@ -52,10 +56,11 @@ class Kernels:
         b, n, _ = cost.shape
         plan = torch.empty_like(cost)
         rows, columns = cost.new_empty(b, iterations, n), cost.new_empty(b, iterations + 1, n)
-        averaged = cost.new_empty(b, n)
+        averaged, figures = cost.new_empty(b, n), cost.new_empty(b, 3)
+        steps = SinkhornSteps(plan, rows, columns, averaged, figures)
         threads = _threads(b * n * n * iterations * 2)
-        self._call("sinkhorn_forward", cost, epsilon, b, n, iterations, threads, plan, rows, columns, averaged)
-        return SinkhornSteps(plan, rows, columns, averaged)
+        self._call("sinkhorn_forward", cost, epsilon, b, n, iterations, threads, *steps)
+        return steps
 
     def sinkhorn_backward(
         self, cost: Tensor, epsilon: float, rows: Tensor, columns: Tensor, gradient: Tensor

@@ -114,7 +114,7 @@ template <class F> class Scaling {
     Scaling(int64_t n, Scratch<F>& memory)
         : n_(n), stride_(padded<F>(n)), absorbed(memory.take(n * stride_)), kernel(memory.take(n * stride_)),
           f(memory.take(n)), g(memory.take(n)), f0_(memory.take(n)), g0_(memory.take(n)), u(memory.take(n)),
-          v(memory.take(n)), sums_(memory.take(n)), spare_(memory.take(n)) {
+          v(memory.take(n)), sums_(memory.take(n)), spare(memory.take(n)) {
         // Padding columns are zero in A; a scaling of 1 keeps them harmless.
         std::fill(v, v + stride_, F(1));
     }
@@ -162,8 +162,8 @@ template <class F> class Scaling {
                 log_row[i] = f0_[i] + std::log(scale);
                 continue;
             }
-            const F lse = softmax_row(kernel + i * stride_, g, n_, spare_);
-            for (int64_t j = 0; j < n_; ++j) out[j] = (row[j] * v[j] * u[i] + spare_[j]) / 2;
+            const F lse = softmax_row(kernel + i * stride_, g, n_, spare);
+            for (int64_t j = 0; j < n_; ++j) out[j] = (row[j] * v[j] * u[i] + spare[j]) / 2;
             const F high = std::max(f[i], -lse), low = std::min(f[i], -lse);
             log_row[i] = high + std::log1p(std::exp(low - high)) - std::log(F(2));
         }
@@ -199,19 +199,19 @@ template <class F> class Scaling {
     void absorb_column(int64_t j) {
         F top = -std::numeric_limits<F>::infinity(), mass = 0;
         for (int64_t i = 0; i < n_; ++i) top = std::max(top, kernel[i * stride_ + j] + f[i]);
-        for (int64_t i = 0; i < n_; ++i) spare_[i] = (kernel[i * stride_ + j] + f[i]) - top;
-        std::fill(spare_ + n_, spare_ + stride_, -std::numeric_limits<F>::infinity());
+        for (int64_t i = 0; i < n_; ++i) spare[i] = (kernel[i * stride_ + j] + f[i]) - top;
+        std::fill(spare + n_, spare + stride_, -std::numeric_limits<F>::infinity());
         for (int64_t i = 0; i < stride_; i += Lanes<F>::count) {
-            store(spare_ + i, exponential(load(spare_ + i)));
-            mass += sum<F>(load(spare_ + i));
+            store(spare + i, exponential(load(spare + i)));
+            mass += sum<F>(load(spare + i));
         }
         g0_[j] = g[j] = -(top + std::log(mass));
         v[j] = 1;
-        for (int64_t i = 0; i < n_; ++i) absorbed[i * stride_ + j] = spare_[i] / (mass * u[i]);
+        for (int64_t i = 0; i < n_; ++i) absorbed[i * stride_ + j] = spare[i] / (mass * u[i]);
     }
 
     void absorb_columns() {
-        softmax_columns(kernel, f, n_, absorbed, sums_, spare_);
+        softmax_columns(kernel, f, n_, absorbed, sums_, spare);
         for (int64_t j = 0; j < stride_; ++j) {
             g0_[j] = g[j] = -sums_[j];
             v[j] = 1;
@@ -219,12 +219,34 @@ template <class F> class Scaling {
         for (int64_t i = 0; i < n_; ++i) f0_[i] = f[i], u[i] = 1;
     }
 
-    F *sums_, *spare_;
+    F* sums_;
+
+  public:
+    F* spare;
 };
+
+// Largest |row sum - 1|, largest |column sum - 1| and <cost, plan> of a plan (n, n); spare holds n numbers.
+template <class F> inline void describe(const F* plan, const F* cost, int64_t n, F* spare, F* figures) {
+    std::fill(spare, spare + n, F(0));
+    F row_error = 0, column_error = 0, objective = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        F mass = 0, paid = 0;
+        for (int64_t j = 0; j < n; ++j) {
+            const F entry = plan[i * n + j];
+            mass += entry;
+            paid += entry * cost[i * n + j];
+            spare[j] += entry;
+        }
+        row_error = std::max(row_error, std::abs(mass - 1));
+        objective += paid;
+    }
+    for (int64_t j = 0; j < n; ++j) column_error = std::max(column_error, std::abs(spare[j] - 1));
+    figures[0] = row_error, figures[1] = column_error, figures[2] = objective;
+}
 
 template <class F>
 void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_t steps, int64_t threads, F* plan,
-                      F* rows, F* columns, F* averaged_row) {
+                      F* rows, F* columns, F* averaged_row, F* figures) {
     for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Scaling<F>::scratch(n));
         auto scaling = std::make_shared<Scaling<F>>(n, *memory);
@@ -240,6 +262,7 @@ void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_
                 std::copy(scaling->g, scaling->g + n, g + (step + 1) * n);
             }
             scaling->averaged(plan + sample * n * n, n, averaged_row + sample * n);
+            describe(plan + sample * n * n, cost + sample * n * n, n, scaling->spare, figures + sample * 3);
         };
     });
 }
@@ -304,12 +327,12 @@ template <class F> class Reverse {
         copy_padded(f, f_);
         if (!scaled(f_, f0_, a_)) reference_columns();
         column_sums(absorbed_, a_, n_, sums_);
+        std::fill(sums_ + n_, sums_ + stride_, F(1));
         if (!all_safe(sums_)) {
             reference_columns();
             std::fill(sums_, sums_ + n_, F(1));
         }
         F *left = left_ + pairs_ * stride_, *right = right_ + pairs_ * stride_;
-        std::fill(sums_ + n_, sums_ + stride_, F(1));
         for (int64_t j = 0; j < stride_; j += Lanes<F>::count)
             store(right + j, load(column_gradient_ + j) / load(sums_ + j));
         std::copy(a_, a_ + stride_, left);
@@ -324,12 +347,12 @@ template <class F> class Reverse {
         copy_padded(g, g_);
         if (!scaled(g_, g0_, b_)) reference_rows();
         row_sums(absorbed_, b_, n_, sums_);
+        std::fill(sums_ + n_, sums_ + stride_, F(1));
         if (!all_safe(sums_)) {
             reference_rows();
             std::fill(sums_, sums_ + n_, F(1));
         }
         F *left = left_ + pairs_ * stride_, *right = right_ + pairs_ * stride_;
-        std::fill(sums_ + n_, sums_ + stride_, F(1));
         for (int64_t i = 0; i < stride_; i += Lanes<F>::count)
             store(left + i, load(row_gradient_ + i) / load(sums_ + i));
         std::copy(b_, b_ + stride_, right);
@@ -339,10 +362,16 @@ template <class F> class Reverse {
         ++pairs_;
     }
 
+    // Of padded sums; the padding must be safe, too.
     bool all_safe(const F* sums) const {
-        bool safe = true;
-        for (int64_t i = 0; i < n_; ++i) safe &= is_safe(sums[i]);
-        return safe;
+        Bits<F> unsafe{};
+        for (int64_t i = 0; i < stride_; i += Lanes<F>::count) {
+            const Vector<F> total = load(sums + i);
+            unsafe |= ~((total > 1 / SAFE<F>)&(total < SAFE<F>));
+        }
+        for (int64_t lane = 0; lane < Lanes<F>::count; ++lane)
+            if (unsafe[lane]) return false;
+        return true;
     }
 
     // exp(potential - reference), if all of them are safe.

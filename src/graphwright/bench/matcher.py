@@ -1,0 +1,91 @@
+"""The learned plan, forward and backward, beside Any2Graph's way to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.bench.case import Case, make_case
+from graphwright.bench.pot import LOOP_NAMES, load_pot, pot_loop
+from graphwright.bench.row import Measured, Row
+from graphwright.bench.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
+from graphwright.bench.timing import interleaved_milliseconds, threads
+from graphwright.graphs import GraphBatch
+from graphwright.matching import LearnedMatcher, l1_cost
+from graphwright.models import TargetEncoder
+
+STATE_WIDTH, TARGET_WIDTH, TARGET_LAYERS, POSITIONS = 96, 64, 3, 8
+"""Those of the -cpu presets."""
+STEPS = 20
+"""Any2Graph's steps at most."""
+
+
+class GivenStates(nn.Module):
+    """Target states (b, n, width) that are there already: the matcher without its target encoder."""
+
+    def __init__(self, batch: int, n: int, width: int) -> None:
+        super().__init__()
+        self.states = nn.Parameter(torch.randn(batch, n, width))
+
+    def forward(self, target: GraphBatch) -> Tensor:  # noqa: ARG002
+        """The states given."""
+        return self.states
+
+
+def measure_matcher(
+    sizes: tuple[int, ...] = (10, 20, 32, 60),
+    batch: int = 128,
+    repeats: int = 5,
+    thread_counts: tuple[int, ...] = (1, 2),
+) -> Measured:
+    """Two rows for every size: projections, L1 cost and Sinkhorn, without the target encoder and with it.
+
+    Both sides match the same targets. An untrained matcher's plan means nothing, so no objectives are given.
+    """
+    ot = load_pot()
+    for count in thread_counts:
+        with threads(count):
+            for n in sizes:
+                case = make_case(batch, n, fused=True)
+                given, encoded = learned_pass(case, encode=False), learned_pass(case, encode=True)
+                *ours, peer = interleaved_milliseconds(
+                    [given, encoded, partial(pot_loop, ot, case, STEPS)], repeats
+                )
+                for name, time in zip(("learned plan", "learned plan, target encoder"), ours, strict=True):
+                    yield Row(name, n, batch, count, time / batch, LOOP_NAMES[True], peer / batch)
+
+
+def learned_pass(case: Case, *, encode: bool) -> Callable[[], tuple[Tensor, ...]]:
+    """A pass of the matcher forward and backward: gradients of its states and parameters, in that order."""
+    target = case.graphs()
+    batch, n = target.mask.shape
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        encoder: nn.Module = GivenStates(batch, n, TARGET_WIDTH)
+        if encode:
+            encoder = TargetEncoder(
+                target.vocabulary, TARGET_WIDTH, TARGET_LAYERS, POSITIONS, random_signs=True, dropout=0.0
+            )
+        matcher = LearnedMatcher(
+            encoder,
+            slots=n,
+            state_width=STATE_WIDTH,
+            target_width=TARGET_WIDTH,
+            dimension=WIDTH,
+            cost=l1_cost,
+            epsilon=TEMPERATURE / n**2,
+            iterations=ITERATIONS,
+            detach_states=False,
+        )
+        states = torch.randn(batch, n, STATE_WIDTH, requires_grad=True)
+        gradient = torch.randn(batch, n, n)
+    # With every slot taken there is no padding to learn.
+    wanted = [states, *(value for name, value in matcher.named_parameters() if name != "padding")]
+
+    def run() -> tuple[Tensor, ...]:
+        return torch.autograd.grad(matcher.plan(states, target), wanted, gradient)
+
+    return run

@@ -1,0 +1,136 @@
+"""What a model thinks of a graph on its slots.
+
+A prediction makes independent decisions: whether a slot is a node, its label, the class of a pair. A graph
+fixes the decisions it uses: all presences, labels at present slots, classes at pairs of present slots. Its
+score is the log-probability of these, with the decisions that absent slots leave unused at their most probable
+value. So taking a node away is not rewarded for the decisions that it spares, and the plain decoder, which takes
+every decision at its most probable value, has the highest score of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphwright.decoding.threshold import edge_logits, harden, label_logits
+from graphwright.graphs import Graph, Prediction, Vocabulary
+from graphwright.graphs.graph import IntArray
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+_LEAST_LOG_PROBABILITY = -1e4
+"""What stands for log 0: sums stay finite, and a solver can work with them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Decisions on n slots, those that absent slots leave unused set to 0.
+
+    presence: (n,) bool; labels: (n,) codes; edges: (n, n) symmetric codes.
+    regret: how far the score lies below that of the plain decoder; never negative.
+    """
+
+    presence: BoolArray
+    labels: IntArray
+    edges: IntArray
+    regret: float
+
+    def graph(self, vocabulary: Vocabulary) -> Graph:
+        """The graph on the slots present, in their order."""
+        here = self.presence
+        return Graph.from_matrix(self.labels[here], self.edges[here][:, here], vocabulary)
+
+
+@dataclass(frozen=True, eq=False)
+class SlotScores:
+    """Log-probabilities of one prediction with n slots.
+
+    presence: (n, 2), absent first; labels: (n, labels); edges: (n, n, classes), symmetric, "none" first.
+    """
+
+    presence: FloatArray
+    labels: FloatArray
+    edges: FloatArray
+
+    @property
+    def slots(self) -> int:
+        """Number of slots, n."""
+        return len(self.presence)
+
+    @cached_property
+    def presence_regrets(self) -> FloatArray:
+        """(n, 2) how much less probable a choice is than the best one, in log-probability."""
+        return _regrets(self.presence)
+
+    @cached_property
+    def label_regrets(self) -> FloatArray:
+        """(n, labels)."""
+        return _regrets(self.labels)
+
+    @cached_property
+    def edge_regrets(self) -> FloatArray:
+        """(n, n, classes)."""
+        return _regrets(self.edges)
+
+    @cached_property
+    def highest(self) -> float:
+        """The score of the plain decoder."""
+        pairs = np.triu_indices(self.slots, 1)
+        decisions = (self.presence.max(1), self.labels.max(1), self.edges[pairs].max(1))
+        return float(sum(decision.sum() for decision in decisions))
+
+    def score(self, assignment: Assignment) -> float:
+        """The model score: log-probability of the decisions used, the others at their most probable value."""
+        return self.highest - assignment.regret
+
+    def log_probability(self, assignment: Assignment) -> float:
+        """Log-probability that the decisions give this graph on these slots, unused ones summed out."""
+        here = np.flatnonzero(assignment.presence)
+        first, second = (here[side] for side in np.triu_indices(len(here), 1))
+        slots = np.arange(self.slots)
+        return float(
+            self.presence[slots, assignment.presence.astype(int)].sum()
+            + self.labels[here, assignment.labels[here]].sum()
+            + self.edges[first, second, assignment.edges[first, second]].sum()
+        )
+
+    def assign(self, presence: BoolArray, labels: IntArray, edges: IntArray) -> Assignment:
+        """The assignment of decisions given for all slots; what absent slots have is dropped."""
+        labels = np.where(presence, labels, 0)
+        edges = np.where(presence[:, None] & presence, edges, 0)
+        here = np.flatnonzero(presence)
+        first, second = (here[side] for side in np.triu_indices(len(here), 1))
+        regret = (
+            self.presence_regrets[np.arange(self.slots), presence.astype(int)].sum()
+            + self.label_regrets[here, labels[here]].sum()
+            + self.edge_regrets[first, second, edges[first, second]].sum()
+        )
+        return Assignment(presence, labels, edges, float(regret))
+
+
+def slot_scores(prediction: Prediction, vocabulary: Vocabulary) -> list[SlotScores]:
+    """The log-probabilities of every sample; edge logits are symmetrised as `harden` does."""
+    harden(prediction, vocabulary)  # refuses NaN and wrong shapes, naming the sample
+    presence = prediction.presence.detach().cpu().double().numpy()
+    labels = label_logits(prediction, vocabulary).detach().cpu().double().numpy()
+    edges = edge_logits(prediction, vocabulary).detach().cpu().double().movedim(1, -1).numpy()
+    return [
+        SlotScores(_log_softmax(np.stack([np.zeros_like(u), u], axis=1)), _log_softmax(v), _log_softmax(y))
+        for u, v, y in zip(presence, labels, edges, strict=True)
+    ]
+
+
+def _log_softmax(logits: FloatArray) -> FloatArray:
+    logits = np.nan_to_num(logits, posinf=-_LEAST_LOG_PROBABILITY, neginf=_LEAST_LOG_PROBABILITY)
+    shifted = logits - logits.max(-1, keepdims=True)
+    log_probabilities = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    clipped: FloatArray = np.maximum(log_probabilities, _LEAST_LOG_PROBABILITY)
+    return clipped
+
+
+def _regrets(log_probabilities: FloatArray) -> FloatArray:
+    regrets: FloatArray = log_probabilities.max(-1, keepdims=True) - log_probabilities
+    return regrets

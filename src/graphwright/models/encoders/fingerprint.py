@@ -1,0 +1,38 @@
+"""Fingerprints to tokens: a Transformer over the active bits."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.models.encoders.tokens import Tokens
+
+
+class FingerprintEncoder(nn.Module):
+    """One embedding per bit, no positions: a fingerprint is a set. A start token stands for the whole of it.
+
+    Codes 0..bits - 1 are active bits, `start` = bits and `padding` = bits + 1.
+    """
+
+    def __init__(self, bits: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.start, self.padding = bits, bits + 1
+        self.embedding = nn.Embedding(bits + 2, width)
+        nn.init.normal_(self.embedding.weight, std=width**-0.5)
+        layer = nn.TransformerEncoderLayer(
+            width, heads, 4 * width, dropout, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.layers = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width), enable_nested_tensor=False)
+        for parameter in self.layers.parameters():  # the layers start as copies of each other otherwise
+            if parameter.ndim > 1:
+                nn.init.xavier_uniform_(parameter)
+
+    def forward(self, codes: Tensor) -> Tokens:
+        """codes (b, k) int64, each row with a start token, padded -> tokens (b, k, width)."""
+        if codes.ndim != 2 or codes.dtype != torch.int64:
+            raise ValueError(f"codes must be int64 of shape (b, k), got {codes.dtype} {tuple(codes.shape)}")
+        padded = codes == self.padding
+        # Attention without a mask is faster, and most batches of one fingerprint need none.
+        ignored = padded if codes.is_meta or bool(padded.any()) else None
+        tokens: Tensor = self.layers(self.embedding(codes), src_key_padding_mask=ignored)
+        return Tokens(tokens, None if ignored is None else ~ignored)

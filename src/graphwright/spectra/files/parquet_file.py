@@ -1,0 +1,92 @@
+"""Spectra as Parquet, in the columns of the MassBank data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphwright.spectra.files.fields import Fields
+from graphwright.spectra.files.source import Source
+from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError
+
+ROWS_AT_ONCE = 1024
+REQUIRED = ("mzs", "intensities")
+# In the order of preference where two name the same field.
+TEXTS = (
+    "accession",
+    "identifier",
+    "name",
+    "adduct",
+    "collision_energy_raw",
+    "instrument_type",
+    "formula",
+    "smiles",
+    "inchikey",
+    "inchikey14",
+    "fold",
+)
+
+
+def read_parquet(source: Source) -> Iterator[Spectrum | SpectrumError]:
+    """Spectra, and what is wrong with those that cannot be read; rows are numbered from 1.
+
+    `mzs` and `intensities`, lists of numbers, must be there; the rest of the MassBank columns may be missing.
+    `collision_energy` is in eV; where it is missing, `collision_energy_raw` goes by `parse_collision_energy`.
+    """
+    try:
+        with pq.ParquetFile(source.path) as file:
+            check_peak_columns(file.schema_arrow, source.origin())
+            columns = _columns(source, file.schema_arrow)
+            number = 0
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield _read_row(source, row, number)
+    except SpectrumError:
+        raise
+    # Of a damaged file pyarrow says ValueError, KeyError, MemoryError or OSError as it happens.
+    except (pa.ArrowException, ArithmeticError, LookupError, MemoryError, OSError, ValueError) as problem:
+        raise source.error(f"not a Parquet file that can be read: {first_line(problem)}") from None
+
+
+def first_line(problem: BaseException) -> str:
+    """What a library says, without its trace of where."""
+    return (str(problem) or type(problem).__name__).splitlines()[0][:200]
+
+
+def check_peak_columns(schema: pa.Schema, origin: Origin) -> None:
+    """Refuse a file without the peaks."""
+    for name in REQUIRED:
+        kind = schema.field(name).type if name in schema.names else None
+        if kind is None or not _holds_numbers(kind):
+            raise SpectrumError(origin, f"a column {name} of lists of numbers was expected")
+
+
+def _columns(source: Source, schema: pa.Schema) -> list[str]:
+    for name in ("precursor_mz", "collision_energy"):
+        kind = schema.field(name).type if name in schema.names else pa.float64()
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+            raise source.error(f"column {name}: numbers were expected, got {kind}")
+    known = {*REQUIRED, *TEXTS, "precursor_mz", "collision_energy"}
+    return [name for name in schema.names if name in known]
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return False
+    return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
+def _read_row(source: Source, row: dict[str, Any], number: int) -> Spectrum | SpectrumError:
+    fields = Fields(Origin(str(source.path), "row", number))
+    for name in (*TEXTS, "precursor_mz"):
+        if row.get(name) is not None:
+            fields.add(name, str(row[name]), number)
+    # A null inside a list becomes NaN, which is refused.
+    mzs, intensities = (np.array(row[name] or [], dtype=np.float64) for name in REQUIRED)
+    energy = row.get("collision_energy")
+    return fields.spectrum(mzs, intensities, electronvolts=float(energy) if energy is not None else None)

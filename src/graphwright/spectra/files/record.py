@@ -1,0 +1,62 @@
+"""One spectrum of a text file while its lines are being read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from graphwright.spectra.files.fields import Fields
+from graphwright.spectra.files.peak_lines import parse_peak_line
+from graphwright.spectra.files.source import Source
+from graphwright.spectra.spectrum import Spectrum, SpectrumError
+
+PEAK_LIMIT = 2_000_000
+
+
+@dataclass
+class Record:
+    """Fields and peaks read so far; the first problem is kept, so that the rest of the file can be read."""
+
+    source: Source
+    line: int
+    fields: Fields = field(init=False)
+    mzs: list[float] = field(default_factory=list)
+    intensities: list[float] = field(default_factory=list)
+    problem: SpectrumError | None = None
+    _declared: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.fields = Fields(self.source.origin(self.line))
+
+    def fail(self, problem: str, line: int) -> None:
+        """Note what is wrong, unless something was before."""
+        if self.problem is None:
+            self.problem = self.source.error(problem, line)
+
+    def declare(self, number: str, line: int) -> None:
+        """The number of peaks that the file announces."""
+        if number.strip().isdecimal() and len(number) < 12:
+            self._declared = int(number), line
+        else:
+            self.fail(f"the number of peaks was expected, got {number.strip()[:40]!r}", line)
+
+    def add_peaks(self, text: str, line: int, *, several: bool) -> None:
+        """Peaks of one line."""
+        if self.problem is not None:
+            return
+        try:
+            peaks = parse_peak_line(text, several=several)
+        except ValueError as problem:
+            self.fail(str(problem), line)
+            return
+        for mz, intensity in peaks:
+            self.mzs.append(mz)
+            self.intensities.append(intensity)
+        if len(self.mzs) > PEAK_LIMIT:
+            self.fail(f"more than {PEAK_LIMIT:,} peaks in one spectrum", line)
+
+    def result(self) -> Spectrum | SpectrumError:
+        """The spectrum, or what is wrong with it."""
+        if self._declared and self._declared[0] != len(self.mzs):
+            number, line = self._declared
+            self.fail(f"{number} peaks announced, {len(self.mzs)} found", line)
+        return self.problem or self.fields.spectrum(self.mzs, self.intensities)

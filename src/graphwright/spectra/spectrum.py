@@ -1,0 +1,120 @@
+"""One measured spectrum, and what is said about one that cannot be used."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where in a file something stands; `number` counts from 1, and 0 stands for the file as a whole."""
+
+    path: str
+    unit: Literal["line", "row", "spectrum"] = "line"
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.unit} {self.number}" if self.number else self.path
+
+
+class SpectrumError(ValueError):
+    """A spectrum or a file that cannot be read: names the file, the line or row, and what was expected."""
+
+    def __init__(self, origin: Origin, problem: str) -> None:
+        super().__init__(f"{origin}: {problem}")
+        self.origin = origin
+        self.problem = problem
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """A centroided tandem (MS2) spectrum; everything but the peaks may be unknown (None).
+
+    mzs, intensities: (n,) float64, n >= 1, m/z strictly ascending, intensities positive, in the file's own scale.
+    precursor_mz: as reported, else computed from `formula` and `adduct`.
+    adduct: in the spelling of `adducts.parse_adduct` where that understands it, else as written.
+    collision_energy: eV; collision_energy_raw: as written.
+    inchikey: whole or its first block. fold: the split that the file assigns.
+    """
+
+    mzs: Floats
+    intensities: Floats
+    origin: Origin
+    identifier: str | None = None
+    name: str | None = None
+    precursor_mz: float | None = None
+    charge: int | None = None
+    adduct: str | None = None
+    collision_energy: float | None = None
+    collision_energy_raw: str | None = None
+    instrument_type: str | None = None
+    formula: str | None = None
+    smiles: str | None = None
+    inchikey: str | None = None
+    fold: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("mzs", "intensities"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if self.mzs.ndim != 1 or self.mzs.shape != self.intensities.shape:
+            raise ValueError(
+                f"mzs {self.mzs.shape} and intensities {self.intensities.shape} must be two equal rows"
+            )
+        if not self.mzs.size:
+            raise ValueError("no peaks")
+        _check_values(self.mzs, self.intensities)
+        if self.intensities.min() <= 0 or (np.diff(self.mzs) <= 0).any():
+            raise ValueError("m/z must be strictly ascending and intensities positive; see tidy_peaks")
+        if self.precursor_mz is not None and not 0 < self.precursor_mz < math.inf:
+            raise ValueError(f"precursor_mz must be a positive number, got {self.precursor_mz!r}")
+        if self.collision_energy is not None and not 0 <= self.collision_energy < math.inf:
+            raise ValueError(f"collision_energy must be a number of eV, at least 0, got {self.collision_energy!r}")
+
+    def __len__(self) -> int:
+        return self.mzs.size
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in every field but the origin."""
+        if not isinstance(other, Spectrum):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.name not in ("mzs", "intensities", "origin")]
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in names)
+            and np.array_equal(self.mzs, other.mzs)
+            and np.array_equal(self.intensities, other.intensities)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def tidy_peaks(mzs: ArrayLike, intensities: ArrayLike) -> tuple[Floats, Floats]:
+    """(n,) and (n,) as a `Spectrum` holds them: sorted, without peaks of no intensity, one peak per m/z.
+
+    Of several peaks at the very same m/z the most intense stays: they are mostly one peak written twice.
+    """
+    mzs, intensities = np.asarray(mzs, dtype=np.float64), np.asarray(intensities, dtype=np.float64)
+    if mzs.shape != intensities.shape or mzs.ndim != 1:
+        raise ValueError(f"as many intensities as m/z values expected, got {intensities.size} and {mzs.size}")
+    _check_values(mzs, intensities)
+    seen = intensities > 0
+    mzs, intensities = mzs[seen], intensities[seen]
+    order = np.lexsort((-intensities, mzs))
+    mzs, intensities = mzs[order], intensities[order]
+    first = np.diff(mzs, prepend=-1.0) > 0
+    return mzs[first], intensities[first]
+
+
+def _check_values(mzs: Floats, intensities: Floats) -> None:
+    if not (np.isfinite(mzs).all() and np.isfinite(intensities).all()):
+        raise ValueError("m/z and intensity must be finite numbers")
+    if mzs.size and mzs.min() <= 0:
+        raise ValueError(f"m/z must be positive, got {mzs.min():g}")

@@ -1,0 +1,158 @@
+"""Coloring as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from graphwright.graphs import Graph, Vocabulary, draw
+from graphwright.models import ConvolutionalEncoder, SegformerEncoder
+from graphwright.settings import ColoringTask, EncoderKind, Model
+from graphwright.tasks.coloring.config import ColoringConfig
+from graphwright.tasks.coloring.dataset import ColoringDataset
+from graphwright.tasks.coloring.picture import RGB, VOCABULARY
+from graphwright.tasks.coloring.picture_file import read_picture
+from graphwright.tasks.coloring.sample import ColoringSample
+from graphwright.tasks.coloring.sheet import draw_sheet
+from graphwright.tasks.coloring.summary import statistics
+from graphwright.tasks.split import Split
+from graphwright.tasks.task import BadInput, Extra, NamedInput, Places
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def coloring_config(task: ColoringTask) -> ColoringConfig:
+    """The generator's configuration."""
+    return ColoringConfig(**task.model_dump(exclude={"kind", "seed"}))
+
+
+@dataclass(frozen=True)
+class Coloring:
+    """From a picture of coloured regions to the graph of which touch."""
+
+    settings: ColoringTask
+    diffusion: bool = False
+    ranked: bool = False
+    vocabulary: Vocabulary = VOCABULARY
+    files: str = "pictures (png, ...)"
+
+    @property
+    def name(self) -> str:
+        """Coloring and its largest size."""
+        return f"coloring{self.capacity}"
+
+    @property
+    def summary(self) -> str:
+        """From what to what."""
+        sizes = f"{self.settings.min_size} to {self.capacity}"
+        return f"From a noisy picture of {sizes} coloured regions to the graph of which touch (the Coloring task)."
+
+    @property
+    def limits(self) -> str:
+        """What a model has never seen."""
+        return (
+            "Pictures must be like the task's: flat regions in its four colours, up to "
+            f"{self.capacity} of them. On anything else it still answers, and is wrong."
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Largest number of regions."""
+        return self.settings.capacity
+
+    @property
+    def config(self) -> ColoringConfig:
+        """The generator's configuration."""
+        return coloring_config(self.settings)
+
+    def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> ColoringDataset:  # noqa: ARG002
+        """A split, of these settings' seed or of another; any number of samples costs the same."""
+        return ColoringDataset(self.config, split, self.settings.seed if seed is None else seed)
+
+    def data_from(self, path: Path, *, limit: int | None = None) -> ColoringDataset:  # noqa: ARG002
+        """Refused: the data are generated."""
+        raise ValueError(f"{path}: Coloring's samples are generated, not read; use --seed for fresh ones")
+
+    def encoder(self, model: Model) -> nn.Module:
+        """Of pictures."""
+        if model.encoder is EncoderKind.CNN:
+            return ConvolutionalEncoder(self.config.side, model.encoder_width, model.encoder_blocks)
+        return SegformerEncoder(self.config.side, model.encoder_width, model.encoder_weights)
+
+    def inputs(self, given: Tensor | NDArray[np.float32] | Sequence[Tensor | NDArray[np.float32]]) -> Tensor:
+        """(b, 3, side, side) from one picture (3, side, side), a batch, or a list of pictures."""
+        if not isinstance(given, Tensor | np.ndarray):
+            given = torch.stack([torch.as_tensor(picture) for picture in given])
+        pictures = torch.as_tensor(given, dtype=torch.float32)
+        return pictures[None] if pictures.ndim == 3 else pictures
+
+    def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
+        """The picture of a file."""
+        try:
+            yield NamedInput(str(path), path.stem, read_picture(path, self.config.side))
+        except ValueError as error:
+            yield BadInput(str(error))
+
+    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:  # noqa: ARG002
+        """None."""
+        return []
+
+    def text(self, graph: Graph) -> str | None:  # noqa: ARG002
+        """Maps have no notation."""
+        return None
+
+    def statistics(self, samples: Iterable[ColoringSample]) -> list[tuple[str, str]]:
+        """Sizes, degrees, colours, speed."""
+        found = statistics(samples)
+        shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in found.color_shares.items())
+        return [
+            ("looked at", f"{found.samples:,}"),
+            ("nodes", f"{found.size_min} to {found.size_max}, mean {found.size_mean:.2f}"),
+            ("edges", f"mean {found.edges_mean:.2f}"),
+            ("degree", f"mean {found.degree_mean:.2f}, largest {found.degree_max}"),
+            ("colours", shares),
+            ("connected", f"{100 * found.connected_share:.1f} %"),
+            ("generated", f"{found.samples_per_second:,.0f} samples/s"),
+        ]
+
+    def sheet(self, samples: Sequence[ColoringSample]) -> Figure:
+        """Pictures beside their graphs."""
+        return draw_sheet(samples)
+
+    def input_of(self, sample: ColoringSample) -> Tensor:
+        """The picture."""
+        return torch.from_numpy(sample.image)
+
+    def places(self, sample: ColoringSample) -> Places:
+        """A pixel of each region."""
+        return sample.pixels[:, ::-1].astype(np.float64)
+
+    def draw_input(self, given: Tensor, axes: Axes) -> None:
+        """The picture."""
+        axes.imshow(given.permute(1, 2, 0).numpy(), interpolation="nearest")
+        axes.set_axis_off()
+
+    def write_drawing(self, path: Path, given: Tensor, graph: Graph, title: str) -> None:
+        """Picture and graph, as SVG and PNG."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        self.draw_input(given, left)
+        self.draw_graph(graph, right, None)
+        right.set_title(title, fontsize=10)
+        for suffix in (".svg", ".png"):
+            figure.savefig(path.with_name(path.name + suffix))
+
+    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
+        """Nodes in their colours."""
+        draw(graph, axes, places, RGB)

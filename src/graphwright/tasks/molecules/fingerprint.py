@@ -1,0 +1,61 @@
+"""ECFP4 fingerprints: a molecule's active bits, and these as tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from rdkit.Chem import Mol
+
+BITS = 2048
+RADIUS = 2
+START, PADDING = BITS, BITS + 1
+"""Codes of the token before all bits, and of no token."""
+
+BitArray = NDArray[np.uint16]
+
+
+def active_bits(molecule: Mol) -> BitArray:
+    """Sorted active bits of the ECFP4 fingerprint (Morgan, radius 2, 2048 bits, without chirality)."""
+    found = _generator().GetFingerprint(molecule).GetOnBits()
+    return np.array(sorted(found), np.uint16)
+
+
+def bits_of_vector(vector: Any) -> BitArray:
+    """Sorted active bits of a vector of 2048 zeros and ones, or of a string of them."""
+    if isinstance(vector, str):
+        if len(vector) != BITS or set(vector) - {"0", "1"}:
+            raise ValueError(f"a fingerprint must be {BITS} zeros and ones, got {len(vector)} characters")
+        vector = [character == "1" for character in vector]
+    values = np.asarray(vector)
+    if values.shape != (BITS,):
+        raise ValueError(f"a fingerprint must have {BITS} bits, got shape {values.shape}")
+    if not np.isin(values, (0, 1)).all():
+        raise ValueError("a fingerprint must hold zeros and ones only")
+    return np.flatnonzero(values).astype(np.uint16)
+
+
+def tokens(fingerprints: Sequence[BitArray]) -> Tensor:
+    """(b, 1 + k) int64 codes: the start token, then the active bits, padded to the longest."""
+    longest = max((len(bits) for bits in fingerprints), default=0)
+    codes = np.full((len(fingerprints), 1 + longest), PADDING, np.int64)
+    codes[:, 0] = START
+    for row, bits in zip(codes, fingerprints, strict=True):
+        row[1 : 1 + len(bits)] = bits
+    return torch.from_numpy(codes)
+
+
+@cache
+def _generator() -> Any:
+    try:
+        from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+    except ImportError as error:
+        raise ImportError("fingerprints need RDKit: pip install 'graphwright[chem]'") from error
+    return GetMorganGenerator(radius=RADIUS, fpSize=BITS)

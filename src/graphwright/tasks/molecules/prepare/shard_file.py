@@ -1,0 +1,87 @@
+"""One shard: a Parquet file that says itself which rows of which source it stands for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from graphwright.tasks.molecules.prepare.batch import SCHEMA
+from graphwright.tasks.molecules.prepare.connectivity import SPLIT_NAMES
+from graphwright.tasks.molecules.prepare.rejection import ReasonCount
+from graphwright.tasks.molecules.prepare.settings import BLOCK_ROWS
+
+KEY = b"graphwright.shard"
+DRAFT = ".draft"
+
+
+class ShardRecord(BaseModel):
+    """What a shard holds and what became of the rest of its rows.
+
+    source: position in the list of sources. number: counts the shards of a source from 0.
+    first, rows: the rows of the source that it stands for, numbered from 1. last: the source ends with them.
+    molecules: by split, in the order of `SPLIT_NAMES`. rejected: duplicates included.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: int
+    number: int
+    first: int
+    rows: int
+    last: bool
+    molecules: tuple[int, int, int]
+    rejected: tuple[ReasonCount, ...]
+
+    @property
+    def name(self) -> str:
+        """File name."""
+        return f"{self.source:03d}-{self.number:06d}.parquet"
+
+
+def by_split(molecules: pa.Table) -> list[pa.Table]:
+    """Molecules of each split, their order kept."""
+    return [molecules.filter(pc.equal(molecules["split"], split)) for split in SPLIT_NAMES]
+
+
+def write_shard(folder: Path, parts: Sequence[pa.Table], record: ShardRecord) -> None:
+    """Write a shard at once or not at all; no row group holds two splits."""
+    schema = SCHEMA.with_metadata({KEY: record.model_dump_json().encode()})
+    draft = folder / (record.name + DRAFT)
+    with pq.ParquetWriter(draft, schema, compression="zstd", use_dictionary=["split"]) as writer:
+        for part in parts:
+            if part.num_rows:
+                writer.write_table(part.cast(schema), row_group_size=BLOCK_ROWS)
+    commit(draft, folder / record.name)
+
+
+def read_record(path: Path) -> ShardRecord:
+    """The record in a shard's footer."""
+    try:
+        return ShardRecord.model_validate_json((pq.read_schema(path).metadata or {})[KEY])
+    except (KeyError, ValidationError, pa.ArrowException) as error:
+        raise ValueError(f"{path} is not a shard of graphwright, or damaged: {error}") from error
+
+
+def read_records(folder: Path) -> Iterator[ShardRecord]:
+    """Records of all shards in a folder, in the order of sources and rows."""
+    for path in sorted(folder.glob("*.parquet")):
+        yield read_record(path)
+
+
+def commit(draft: Path, path: Path) -> None:
+    """Let a finished draft take its place in one step, so that a kill leaves the old file or the new one."""
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    if os.name == "posix":
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,223 @@
+"""Rows of PubChem's CID-SMILES, SMILES files, CSV, TSV and Parquet, as a stream."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphwright.tasks.molecules.prepare.batch import RowBatch, SourceRow
+from graphwright.tasks.molecules.prepare.columns import id_column, smiles_column
+from graphwright.tasks.molecules.prepare.lines import LineReader, SourceError
+
+SNIFFED_LINES = 20
+PARQUET_BATCH = 4096
+
+
+class SourceKind(StrEnum):
+    """How the rows of a file are written."""
+
+    ID_FIRST = "id, tab, SMILES"
+    SMILES_FIRST = "SMILES, space, id"
+    CSV = "csv"
+    TSV = "tsv"
+    PARQUET = "parquet"
+
+
+KINDS = {
+    ".smi": SourceKind.SMILES_FIRST,
+    ".smiles": SourceKind.SMILES_FIRST,
+    ".txt": SourceKind.SMILES_FIRST,
+    ".csv": SourceKind.CSV,
+    ".tsv": SourceKind.TSV,
+    ".parquet": SourceKind.PARQUET,
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of molecules; columns are named or, if None, guessed from the header."""
+
+    path: Path
+    kind: SourceKind
+    smiles_column: str | None = None
+    id_column: str | None = None
+
+    @classmethod
+    def of(cls, path: Path, smiles_column: str | None = None, id_column: str | None = None) -> Source:
+        """The file's kind from its name; a .smi or .txt whose lines start with number and tab is CID-SMILES."""
+        if not path.is_file():
+            raise SourceError(f"{path} is not a file")
+        name = path.name.lower().removesuffix(".gz")
+        kind = SourceKind.ID_FIRST if name == "cid-smiles" else KINDS.get(Path(name).suffix)
+        if kind is None or (kind is SourceKind.PARQUET and path.name.lower().endswith(".gz")):
+            raise SourceError(
+                f"{path}: cannot tell the format; expected CID-SMILES, {', '.join(list(KINDS)[:-1])} "
+                "(each also .gz) or .parquet"
+            )
+        if kind is SourceKind.SMILES_FIRST and _starts_with_ids(path):
+            kind = SourceKind.ID_FIRST
+        return cls(path, kind, smiles_column, id_column)
+
+    def open(self) -> RowReader:
+        """A reader at the first row; an unknown column or a damaged head is an error here."""
+        reader = _ParquetRows(self) if self.kind is SourceKind.PARQUET else _TextRows(self)
+        try:
+            reader.start()
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+
+class RowReader(Protocol):
+    """Rows of one source, once, in order."""
+
+    @property
+    def fraction(self) -> float:
+        """Share of the source that was read, 0 to 1."""
+
+    def __iter__(self) -> Iterator[SourceRow]: ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+def batches(rows: Iterable[SourceRow], first: int, size: int) -> Iterator[RowBatch]:
+    """Rows in batches of `size`; `first` is the number of the first row."""
+    stream = iter(rows)
+    while chunk := list(islice(stream, size)):
+        yield RowBatch(first, chunk)
+        first += len(chunk)
+
+
+class _TextRows:
+    """Lines, or records of a CSV."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._lines = LineReader(source.path)
+        self._texts = iter(self._lines)
+        self._records: Iterator[SourceRow] = iter(())
+
+    def start(self) -> None:
+        """Read the header, if there is one."""
+        match self._source.kind:
+            case SourceKind.ID_FIRST:
+                self._records = map(_id_first, self._texts)
+            case SourceKind.SMILES_FIRST:
+                self._records = map(_smiles_first, self._texts)
+            case _:
+                self._records = self._table()
+
+    @property
+    def fraction(self) -> float:
+        return self._lines.fraction
+
+    def __iter__(self) -> Iterator[SourceRow]:
+        for number, row in enumerate(self._records, 1):
+            yield row if row.id else SourceRow(f"L{number}", row.text)
+
+    def close(self) -> None:
+        self._lines.close()
+
+    def _table(self) -> Iterator[SourceRow]:
+        source = self._source
+        # csv needs the ends of lines to put quoted ones together again.
+        reader = csv.reader(
+            (text + "\n" for text in self._texts), delimiter="," if source.kind is SourceKind.CSV else "\t"
+        )
+        try:
+            names = next(reader, None)
+        except csv.Error as error:
+            raise SourceError(f"{source.path}: its header cannot be read: {error}") from error
+        if names is None:
+            raise SourceError(f"{source.path} is empty")
+        text_at = smiles_column(source.path, names, source.smiles_column)
+        id_at = id_column(source.path, names, source.id_column)
+        return _fields(reader, text_at, id_at)
+
+
+def _fields(reader: Iterator[list[str]], text_at: int, id_at: int | None) -> Iterator[SourceRow]:
+    while True:
+        try:
+            fields = next(reader, None)
+        except csv.Error:
+            yield SourceRow("", None)
+            continue
+        if fields is None:
+            return
+        identifier = fields[id_at].strip() if id_at is not None and id_at < len(fields) else ""
+        yield SourceRow(identifier, fields[text_at] if text_at < len(fields) else None)
+
+
+class _ParquetRows:
+    def __init__(self, source: Source) -> None:
+        self._source, self._path = source, source.path
+        try:
+            self._file = pq.ParquetFile(source.path)
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{source.path} cannot be read as Parquet: {error}") from error
+        self._text = ""
+        self._id: str | None = None
+        self._read = 0
+
+    def start(self) -> None:
+        """Find the columns."""
+        names = self._file.schema_arrow.names
+        text_at = smiles_column(self._path, names, self._source.smiles_column)
+        id_at = id_column(self._path, names, self._source.id_column)
+        kind = self._file.schema_arrow.field(text_at).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_text_dictionary(kind)):
+            raise SourceError(f"{self._path}: column {names[text_at]!r} must hold text, not {kind}")
+        self._text, self._id = names[text_at], None if id_at is None else names[id_at]
+
+    @property
+    def fraction(self) -> float:
+        return float(self._read / max(self._file.metadata.num_rows, 1))
+
+    def __iter__(self) -> Iterator[SourceRow]:
+        columns = [self._text] + ([self._id] if self._id not in (None, self._text) else [])
+        try:
+            for part in self._file.iter_batches(PARQUET_BATCH, columns=columns, use_threads=False):
+                texts = part.column(self._text).to_pylist()
+                names = [None] * len(texts) if self._id is None else part.column(self._id).to_pylist()
+                for text, name in zip(texts, names, strict=True):
+                    self._read += 1
+                    yield SourceRow(f"L{self._read}" if name is None else str(name), text or "")
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self._path} is damaged after row {self._read:,}: {error}") from error
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _id_first(line: str) -> SourceRow:
+    identifier, tab, text = line.partition("\t")
+    return SourceRow(identifier.strip(), text.partition("\t")[0].strip() if tab else ("" if not line else None))
+
+
+def _smiles_first(line: str) -> SourceRow:
+    words = line.split(None, 1)
+    return SourceRow(words[1].split("\t")[0].strip() if len(words) > 1 else "", words[0] if words else "")
+
+
+def _starts_with_ids(path: Path) -> bool:
+    """Whether the first lines are all a number, a tab and something."""
+    reader = LineReader(path)
+    try:
+        heads = [line.partition("\t") for line in islice(reader, SNIFFED_LINES) if line.strip()]
+    finally:
+        reader.close()
+    return bool(heads) and all(head.isdigit() and text for head, _, text in heads)
+
+
+def _is_text_dictionary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type))

@@ -1,0 +1,152 @@
+"""One text to one standard molecule, or the reason why not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphwright.graphs.molecules import MoleculeError, parse_smiles
+from graphwright.tasks.molecules.prepare.rejection import RejectedMoleculeError, RejectionReason
+
+if TYPE_CHECKING:
+    from rdkit.Chem import Mol
+    from rdkit.Chem.MolStandardize.rdMolStandardize import Uncharger
+
+CHARACTERS_PER_ATOM = 128
+"""A longer text per allowed atom is too large unread: parsing it could take any time."""
+
+ROUNDS = 4
+"""Times to write and read a SMILES again until it stays the same; two are enough for nearly all."""
+
+_ATOM = re.compile(r"\[\d*(se|as|te|si|[bcnops]|[A-Z][a-z]?|\*|#\d+)[^\]]*\]|(Br|Cl|[BCNOSPFIbcnops*])")
+_MAPPED = re.compile(r":\d+\]")
+_CHARGED = re.compile(r"\[[^\]]*[+-]")
+_OTHER_BOND = re.compile(r"->|<-|\$|~")
+_BOND_CODES = np.array([0, 0, 1, 4, 2, 0, 3, 0], np.uint8)
+"""Twice the bond order (aromatic: 1.5; 7 and more at 7) to its code in `graphs.molecules.BONDS`, 0 for others."""
+
+
+@dataclass(frozen=True, eq=False)
+class StandardMolecule:
+    """A molecule without stereo, isotopes, atom maps and avoidable charges, and its canonical SMILES.
+
+    Reading `smiles` gives `molecule`, and writing that gives `smiles`: atoms are in the order of the text.
+    """
+
+    smiles: str
+    molecule: Mol
+
+
+def standard_molecule(text: str, max_atoms: int) -> StandardMolecule:
+    """The standard molecule of a SMILES: one fragment of 2 to `max_atoms` heavy atoms, uncharged, no radical."""
+    from rdkit import Chem
+
+    text = text.strip()
+    _refuse_by_size(text, max_atoms)
+    molecule = _parse(text)
+    smiles = Chem.MolToSmiles(molecule, isomericSmiles=False)
+    if _MAPPED.search(smiles) or _CHARGED.search(smiles):
+        molecule = _neutral(_unmapped(molecule))
+        smiles = Chem.MolToSmiles(molecule, isomericSmiles=False)
+    current = text
+    for _ in range(ROUNDS):
+        if smiles == current:
+            _refuse_radical(smiles, molecule)
+            return StandardMolecule(smiles, molecule)
+        current = smiles
+        molecule = _parse(current)
+        smiles = Chem.MolToSmiles(molecule, isomericSmiles=False)
+    raise RejectedMoleculeError(RejectionReason.UNSTABLE, f"RDKit writes {current} and then {smiles}")
+
+
+def atomic_numbers(smiles: str) -> list[int]:
+    """Atomic numbers in the order of a SMILES; read from the text, which is faster than asking every atom."""
+    return [_atomic_number(bracket or plain) for bracket, plain in _ATOM.findall(smiles)]
+
+
+def bond_triples(standard: StandardMolecule) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Flat i, j, code of every bond, i < j, sorted; codes as in `graphs.molecules.BONDS`."""
+    from rdkit import Chem
+
+    doubled = (2 * Chem.GetAdjacencyMatrix(standard.molecule, useBO=True)).astype(np.int64)
+    first, second = np.nonzero(np.triu(doubled))
+    codes = _BOND_CODES[np.minimum(doubled[first, second], 7)]
+    # A dative bond counts as single in the matrix, but not in the text.
+    if not codes.all() or _OTHER_BOND.search(standard.smiles):
+        raise RejectedMoleculeError(RejectionReason.UNKNOWN_BOND, f"{standard.smiles} has a bond of another type")
+    return np.stack([first.astype(np.uint8), second.astype(np.uint8), codes], axis=1).reshape(-1)
+
+
+def _refuse_by_size(text: str, max_atoms: int) -> None:
+    from rdkit import Chem
+
+    if not text:
+        raise RejectedMoleculeError(RejectionReason.EMPTY, "the row has no SMILES")
+    if len(text) > CHARACTERS_PER_ATOM * max_atoms:
+        raise RejectedMoleculeError(RejectionReason.TOO_LARGE, f"{len(text)} characters")
+    # Seven times faster than a sanitised molecule, and a fifth of PubChem needs no more.
+    raw = Chem.MolFromSmiles(text, sanitize=False)
+    if raw is None:
+        raise RejectedMoleculeError(RejectionReason.UNPARSABLE, "RDKit cannot read it")
+    size = raw.GetNumHeavyAtoms()
+    if "." in text and len(Chem.GetMolFrags(raw)) > 1:
+        raise RejectedMoleculeError(RejectionReason.SEVERAL_FRAGMENTS, f"{len(Chem.GetMolFrags(raw))} fragments")
+    if size > max_atoms:
+        raise RejectedMoleculeError(
+            RejectionReason.TOO_LARGE, f"{size} heavy atoms, at most {max_atoms} are taken"
+        )
+    if size < 2:
+        raise RejectedMoleculeError(RejectionReason.TOO_SMALL, f"{size} heavy atoms make no graph")
+
+
+def _parse(text: str) -> Mol:
+    try:
+        return parse_smiles(text)
+    except MoleculeError as error:
+        raise RejectedMoleculeError(RejectionReason(error.reason.value), error.detail) from error
+
+
+def _unmapped(molecule: Mol) -> Mol:
+    for atom in molecule.GetAtoms():
+        atom.SetAtomMapNum(0)
+    return molecule
+
+
+def _neutral(molecule: Mol) -> Mol:
+    """The molecule with protons moved, added or removed until no charge is left that one could take away."""
+    from rdkit import Chem
+
+    neutral = _uncharger().uncharge(molecule)
+    charge = Chem.GetFormalCharge(neutral)
+    if charge:
+        raise RejectedMoleculeError(RejectionReason.CHARGED, f"net charge {charge:+d}")
+    # Some aromatic zwitterions have no neutral form that RDKit can read; balanced, they may stay as they are.
+    if Chem.MolFromSmiles(Chem.MolToSmiles(neutral)) is None and not Chem.GetFormalCharge(molecule):
+        return molecule
+    return neutral
+
+
+def _refuse_radical(smiles: str, molecule: Mol) -> None:
+    # Atoms outside brackets have their hydrogens filled up.
+    if "[" in smiles and any(atom.GetNumRadicalElectrons() for atom in molecule.GetAtoms()):
+        raise RejectedMoleculeError(RejectionReason.RADICAL, f"{smiles} has unpaired electrons")
+
+
+@cache
+def _uncharger() -> Uncharger:
+    from rdkit.Chem.MolStandardize.rdMolStandardize import Uncharger
+
+    return Uncharger()
+
+
+@cache
+def _atomic_number(symbol: str) -> int:
+    from rdkit import Chem
+
+    if symbol.startswith("#"):
+        return int(symbol[1:])
+    return 0 if symbol == "*" else Chem.GetPeriodicTable().GetAtomicNumber(symbol.capitalize())

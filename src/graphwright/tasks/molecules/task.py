@@ -1,0 +1,194 @@
+"""Fingerprint2Molecule as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from graphwright.graphs import Graph, Vocabulary
+from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary
+from graphwright.models import FingerprintEncoder
+from graphwright.settings import FingerprintTask, Model
+from graphwright.tasks.molecules.dataset import MoleculeDataset
+from graphwright.tasks.molecules.elements import elements_of
+from graphwright.tasks.molecules.fingerprint import BITS
+from graphwright.tasks.molecules.inputs import fingerprint_batch, read_fingerprints
+from graphwright.tasks.molecules.sample import MoleculeSample
+from graphwright.tasks.molecules.shards import ShardDataset
+from graphwright.tasks.molecules.source import SmilesTable, find_data, read_smiles
+from graphwright.tasks.molecules.summary import molecule_statistics
+from graphwright.tasks.split import Split
+from graphwright.tasks.task import BadInput, Extra, NamedInput, Places
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Fingerprint2Molecule:
+    """From the active bits of an ECFP4 fingerprint to the molecule."""
+
+    settings: FingerprintTask
+    ranked: bool = True
+    files: str = "SMILES (smi, txt, csv, tsv, parquet) or fingerprints (npy, or 2048 zeros and ones a line)"
+
+    @property
+    def name(self) -> str:
+        """The data's name."""
+        return Path(self.settings.data).stem
+
+    @property
+    def summary(self) -> str:
+        """From what to what."""
+        return (
+            f"From the active bits of a 2048-bit ECFP4 fingerprint to the molecule, up to {self.capacity} heavy "
+            f"atoms of {', '.join(self.vocabulary.nodes)} (Fingerprint2Molecule, data {self.name})."
+        )
+
+    @property
+    def limits(self) -> str:
+        """What a model has never seen."""
+        return (
+            "Fingerprints must be RDKit's Morgan fingerprints of radius 2 with 2048 bits and without chirality, "
+            f"of molecules of at most {self.capacity} heavy atoms like those it was trained on. Stereochemistry "
+            "is not predicted; charges and hydrogens are recovered from the bonds, not predicted."
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Largest number of heavy atoms."""
+        return self.settings.capacity
+
+    @property
+    def diffusion(self) -> bool:
+        """Whether neighbours are predicted, too."""
+        return self.settings.diffusion
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The elements that the settings name, or those in the data."""
+        named = tuple(self.settings.elements.split())
+        if named:
+            # Checked against the periodic table where RDKit is needed anyway, when data are read.
+            return Vocabulary(named, BONDS)
+        if self._is_prepared:
+            return self._shards("train").vocabulary
+        return molecule_vocabulary(elements_of(_table(find_data(self.settings.data)).smiles.to_pylist()))
+
+    def resolved(self) -> FingerprintTask:
+        """The settings with the elements in the data named, which a trained model must know without them."""
+        return self.settings.model_copy(update={"elements": " ".join(self.vocabulary.nodes)})
+
+    @property
+    def _is_prepared(self) -> bool:
+        return Path(self.settings.data).is_dir()
+
+    def _shards(self, split: Split) -> ShardDataset:
+        named = tuple(self.settings.elements.split())
+        vocabulary = molecule_vocabulary(named) if named else None
+        return ShardDataset(Path(self.settings.data), split, vocabulary, self.capacity)
+
+    def data(
+        self, split: Split, *, seed: int | None = None, limit: int | None = None
+    ) -> MoleculeDataset | ShardDataset:
+        """A split of the settings' data, a file or a folder that `graphwright data prepare` has made."""
+        if seed is not None:
+            raise ValueError(f"the molecules of {self.name} are read, not generated: there is no seed to change")
+        if self._is_prepared:
+            return self._shards(split)
+        table = _table(find_data(self.settings.data))
+        return self._dataset(table, table.rows(split), limit)
+
+    def data_from(self, path: Path, *, limit: int | None = None) -> MoleculeDataset:
+        """All rows of a file with SMILES."""
+        table = read_smiles(find_data(str(path)))
+        return self._dataset(table, np.arange(len(table)), limit)
+
+    def _dataset(self, table: SmilesTable, rows: Any, limit: int | None) -> MoleculeDataset:
+        vocabulary = molecule_vocabulary(self.vocabulary.nodes)
+        return MoleculeDataset(table, rows, vocabulary, self.capacity, limit)
+
+    def encoder(self, model: Model) -> nn.Module:
+        """Of active bits."""
+        return FingerprintEncoder(
+            BITS, model.encoder_width, model.encoder_layers, model.encoder_heads, model.dropout
+        )
+
+    def inputs(self, given: Any) -> Tensor:
+        """(b, k) tokens from SMILES, RDKit molecules, bit vectors (2048,), or tokens; one or many."""
+        return fingerprint_batch(given)
+
+    def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
+        """The fingerprints of a file, or those of the SMILES in it."""
+        return read_fingerprints(path)
+
+    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
+        """Validity, same fingerprint, Tanimoto similarity."""
+        from graphwright.metrics.chemistry import chemistry_metrics
+
+        found = chemistry_metrics(predicted, targets)
+        return [
+            Extra("validity", found.valid.astype(np.float64)),
+            Extra("same_fingerprint", found.same_fingerprint.astype(np.float64)),
+            Extra("tanimoto", found.tanimoto, share=False),
+        ]
+
+    def text(self, graph: Graph) -> str | None:
+        """SMILES; None where no molecule has this graph."""
+        from graphwright.graphs.molecules import smiles_from_graph
+
+        try:
+            return smiles_from_graph(graph)
+        except MoleculeError:
+            return None
+
+    def statistics(self, samples: Iterable[MoleculeSample]) -> list[tuple[str, str]]:
+        """Sizes, elements, bonds, bits, speed."""
+        return molecule_statistics(samples, self.vocabulary).rows()
+
+    def sheet(self, samples: Sequence[MoleculeSample]) -> Figure:
+        """Molecules, drawn."""
+        from graphwright.tasks.molecules.drawing import molecule_sheet
+
+        return molecule_sheet(samples)
+
+    def input_of(self, sample: MoleculeSample) -> Any:
+        """The active bits."""
+        return sample.bits
+
+    def places(self, sample: MoleculeSample) -> Places:
+        """A chemist's drawing of the graph."""
+        from graphwright.tasks.molecules.drawing import depiction
+
+        return depiction(sample.graph)
+
+    def draw_input(self, given: Any, axes: Axes) -> None:
+        """The fingerprint as a field of 32 x 64 bits."""
+        from graphwright.tasks.molecules.drawing import draw_bits
+
+        draw_bits(given, axes)
+
+    def write_drawing(self, path: Path, given: Any, graph: Graph, title: str) -> None:  # noqa: ARG002
+        """An SVG by RDKit; of what is no molecule, the bare structure."""
+        from graphwright.tasks.molecules.drawing import structure_svg
+
+        text = structure_svg(graph, self.text(graph), title)
+        path.with_name(path.name + ".svg").write_text(text, encoding="utf-8")
+
+    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
+        """Atoms as letters, bonds as lines."""
+        from graphwright.tasks.molecules.drawing import depiction, draw_structure
+
+        draw_structure(graph, axes, depiction(graph) if places is None else places)
+
+
+@cache
+def _table(path: Path) -> SmilesTable:
+    return read_smiles(path)

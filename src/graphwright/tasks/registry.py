@@ -1,0 +1,24 @@
+"""The task that settings describe."""
+
+from __future__ import annotations
+
+from graphwright.settings import ColoringTask, FingerprintTask, Run, TaskSettings
+from graphwright.tasks.coloring import Coloring
+from graphwright.tasks.molecules import Fingerprint2Molecule
+from graphwright.tasks.task import Task
+
+
+def task_of(settings: TaskSettings) -> Task:
+    """The task of any kind of settings."""
+    match settings:
+        case ColoringTask():
+            return Coloring(settings)
+        case FingerprintTask():
+            return Fingerprint2Molecule(settings)
+
+
+def resolved(run: Run) -> Run:
+    """The run with everything named that its task otherwise reads off the data."""
+    if not isinstance(run.task, FingerprintTask):
+        return run
+    return run.model_copy(update={"task": Fingerprint2Molecule(run.task).resolved()})

@@ -1,0 +1,160 @@
+"""evaluate, predict, data inspect, report and export on molecules, as a person types them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from graphwright.cli import main as cli
+from graphwright.graphs import from_json
+from graphwright.graphs.molecules import molecule_vocabulary
+from tiny_molecules import BAD, SMILES, tiny_file, write_molecules
+
+EXTRAS = {"validity", "tanimoto", "same_fingerprint", "isomorphic_skeleton", "top5", "top10"}
+
+
+def figures(*arguments, out):
+    assert cli.main(["evaluate", *map(str, arguments), "--json", str(out)]) == cli.DONE
+    return json.loads(out.read_text())
+
+
+def test_evaluate_adds_what_chemists_ask_for(tiny_molecule_run, tmp_path, capsys):
+    facts = figures(tiny_molecule_run, "--samples", 10, "--draw", tmp_path, out=tmp_path / "a.json")
+    assert set(facts) >= EXTRAS | {"task", "samples", "isomorphic", "edit", "aligned_exact", "seconds"}
+    assert (facts["task"], facts["samples"], facts["decode"]) == ("few", 10, "plain")
+    assert facts["top10"] >= facts["top5"] >= facts["isomorphic"]
+    assert 0 <= facts["tanimoto"] <= 1
+    assert "same_fingerprint" in capsys.readouterr().out
+    assert (tmp_path / "examples.png").stat().st_size > 1000
+
+
+def test_evaluate_decodes_to_valid_molecules(tiny_molecule_run, tmp_path):
+    facts = figures(tiny_molecule_run, "--samples", 4, "--decode", "valid", out=tmp_path / "a.json")
+    assert facts["validity"] == 100
+    assert facts["decode"] == "valid"
+
+
+def test_evaluate_takes_all_usable_rows_of_a_file_whatever_its_splits(tiny_molecule_run, tmp_path, capsys):
+    path = write_molecules(tmp_path / "own.csv", ["CCO", *BAD, "CCN"], ["train", *["val"] * len(BAD), "test"])
+    assert figures(tiny_molecule_run, "--data", path, out=tmp_path / "a.json")["samples"] == 2
+    assert cli.main(["evaluate", str(tiny_molecule_run), "--data", str(path), "--seed", "3"]) == cli.USAGE
+    assert "give one of the two" in capsys.readouterr().err
+
+
+def test_the_baseline_stands_beside_the_model(tiny_molecule_run, tmp_path):
+    facts = figures(tiny_molecule_run, "--samples", 6, "--baseline", out=tmp_path / "a.json")
+    # Every test molecule of this file is in its training split as well.
+    assert facts["baseline"]["isomorphic"] == 100
+    assert facts["baseline"]["tanimoto"] == 1
+    assert facts["baseline"]["samples"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "RUN", "--seed", "3"], "are read, not generated"),
+        (["evaluate", "RUN", "--data", "nowhere.csv"], "no data 'nowhere.csv'"),
+        (["evaluate", "RUN", "--samples", "999"], "the test split has 30 samples, not 999"),
+        (["predict", "RUN", "x.smi", "--top", "0"], "--top must be at least 1"),
+        (["evaluate", "COLORING", "--samples", "3", "--baseline"], "is for molecules, not for coloring4"),
+        (["evaluate", "COLORING", "--samples", "3", "--decode", "valid"], "is for molecules"),
+        (["evaluate", "COLORING", "--data", "x.csv"], "samples are generated, not read"),
+    ],
+)
+def test_wrong_arguments_are_one_line_with_code_2(tiny_molecule_run, tiny_run, capsys, arguments, message):
+    places = {"RUN": str(tiny_molecule_run), "COLORING": str(tiny_run)}
+    assert cli.main([places.get(word, word) for word in arguments]) == cli.USAGE
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def vectors():
+    found = np.zeros((3, 2048), np.uint8)
+    found[:, [1, 5, 80]] = 1
+    return found
+
+
+def test_predict_reads_every_kind_of_file(tiny_molecule_run, tmp_path, capsys):
+    (tmp_path / "a.smi").write_text("CCO ethanol\n\nnot_smiles\nCCN\n")
+    write_molecules(tmp_path / "b.csv", ["CCO", "CC"])
+    (tmp_path / "c.txt").write_text("".join(map(str, vectors()[0])) + "\n")
+    np.save(tmp_path / "d.npy", vectors())
+    np.save(tmp_path / "e.npy", np.zeros((2, 9)))
+    (tmp_path / "f.npy").write_bytes(b"rubbish")
+    out = tmp_path / "out.json"
+    names = ["a.smi", "b.csv", "c.txt", "d.npy", "e.npy", "f.npy", "g.smi"]
+    files = [str(tmp_path / name) for name in names]
+    assert cli.main(["predict", str(tiny_molecule_run), *files, "--json", str(out)]) == cli.SOME_FAILED
+    errors = capsys.readouterr().err
+    for part in (
+        "a.smi:2: unparsable",
+        "e.npy: expected fingerprints of shape (m, 2048)",
+        "f.npy cannot be read",
+        "g.smi: no such file",
+    ):
+        assert part in errors
+    rows = json.loads(out.read_text())
+    assert [row["file"].rsplit("/")[-1] for row in rows] == [
+        "a.smi:1", "a.smi:3", "b.csv:1", "b.csv:2", "c.txt:1", "d.npy:1", "d.npy:2", "d.npy:3",
+    ]  # fmt: skip
+    assert rows[0]["graph"] == rows[2]["graph"]
+    assert rows[4]["graph"] == rows[5]["graph"] == rows[7]["graph"]
+    for row in rows:
+        graph = from_json(row["graph"], molecule_vocabulary("CONF"))
+        assert (row["smiles"] is None) or Chem.MolFromSmiles(row["smiles"]).GetNumAtoms() == graph.size
+
+
+def test_predict_gives_candidates_and_drawings(tiny_molecule_run, tmp_path, capsys):
+    (tmp_path / "a.smi").write_text("CCO\nCCN\n")
+    out, drawn = tmp_path / "out.json", tmp_path / "drawn"
+    arguments = ["predict", str(tiny_molecule_run), str(tmp_path / "a.smi"), "--top", "2", "--decode", "valid"]
+    assert cli.main([*arguments, "--json", str(out), "--draw", str(drawn)]) == cli.DONE
+    for row in json.loads(out.read_text()):
+        assert 1 <= len(row["candidates"]) <= 2
+        assert row["candidates"][0]["smiles"] == row["smiles"]
+        assert all(Chem.MolFromSmiles(each["smiles"]) is not None for each in row["candidates"])
+        assert sum(each["share"] for each in row["candidates"]) == pytest.approx(1)
+    assert all("<svg" in path.read_text() for path in drawn.iterdir())
+    assert {path.name.split("-")[1].removesuffix(".svg") for path in drawn.iterdir()} == {"1", "2"}
+    assert "SMILES" in capsys.readouterr().out
+
+
+def test_inspect_counts_and_lists_what_is_unusable(tmp_path, capsys):
+    path, listed = tiny_file(tmp_path), tmp_path / "rejected.csv"
+    out = tmp_path / "sheet.png"
+    arguments = ["data", "inspect", str(path), "--out", str(out), "--rejected", str(listed)]
+    assert cli.main(arguments) == cli.DONE
+    printed = capsys.readouterr().out
+    assert "unusable: unparsable" in printed
+    assert "heavy atoms" in printed
+    rows = list(csv.DictReader(listed.read_text().splitlines()))
+    reasons = ["unparsable", "several fragments"]  # the file's own elements and 32 atoms take the others
+    assert [(row["row"], row["reason"]) for row in rows] == [("5", reasons[0]), ("8", reasons[1])]
+    assert out.stat().st_size > 10_000
+
+
+def test_inspect_knows_the_shipped_data(tmp_path, capsys):
+    out = tmp_path / "sheet.png"
+    assert cli.main(["data", "inspect", "qm9", "--samples", "40", "--out", str(out)]) == cli.DONE
+    assert "128,450" in capsys.readouterr().out
+
+
+def test_report_and_export_speak_of_molecules(tiny_molecule_run, tmp_path):
+    page = tmp_path / "report.html"
+    assert cli.main(["report", str(tiny_molecule_run), "--out", str(page), "--samples", "12"]) == cli.DONE
+    assert "ECFP4 fingerprint" in page.read_text()
+    assert "valid molecules" in page.read_text()
+    out = tmp_path / "handed"
+    assert cli.main(["export", str(tiny_molecule_run), str(out), "--samples", "10"]) == cli.DONE
+    card = (out / "README.md").read_text()
+    assert "molecules.smi" in card
+    assert "coloured" not in card
+    assert json.loads((out / "record.json").read_text())["test"]["samples"] == 10
+    assert cli.main(["evaluate", str(out), "--samples", "5"]) == cli.DONE
+
+
+def test_all_molecules_are_in_the_shared_list():
+    assert len(SMILES) == 30  # what the messages above count on

@@ -1,0 +1,146 @@
+"""Scores of graphs on slots, and all graphs from the highest score down."""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from graphwright.decoding import Assignment, SlotScores, decode, plain_candidates, slot_scores
+from graphwright.decoding.enumeration import assignments
+from graphwright.graphs import Prediction, Vocabulary, is_isomorphic
+
+VOCABULARY = Vocabulary(("a", "b"), ("none", "single", "double"))
+
+
+def random_scores(slots: int, seed: int) -> tuple[Prediction, SlotScores]:
+    generator = torch.Generator().manual_seed(seed)
+    prediction = Prediction(
+        torch.randn(1, slots, generator=generator),
+        torch.randn(1, 3, slots, slots, generator=generator),
+        torch.randn(1, slots, 2, generator=generator),
+    )
+    return prediction, slot_scores(prediction, VOCABULARY)[0]
+
+
+def everything(scores: SlotScores) -> Iterator[Assignment]:
+    """Every assignment, in no order."""
+    n = scores.slots
+    pairs = list(itertools.combinations(range(n), 2))
+    for presence in itertools.product([False, True], repeat=n):
+        here = [slot for slot in range(n) if presence[slot]]
+        used = [(i, j) for i, j in pairs if presence[i] and presence[j]]
+        for labels in itertools.product(range(2), repeat=len(here)):
+            for classes in itertools.product(range(3), repeat=len(used)):
+                label_row, matrix = np.zeros(n, np.int64), np.zeros((n, n), np.int64)
+                label_row[here] = labels
+                for (i, j), code in zip(used, classes, strict=True):
+                    matrix[i, j] = matrix[j, i] = code
+                yield scores.assign(np.array(presence), label_row, matrix)
+
+
+def key(assignment: Assignment) -> bytes:
+    return assignment.presence.tobytes() + assignment.labels.tobytes() + assignment.edges.tobytes()
+
+
+def test_the_score_is_the_log_probability_of_the_decisions() -> None:
+    """From probabilities alone: unused decisions at their most probable value, or summed out."""
+    prediction, scores = random_scores(3, 0)
+    present = torch.sigmoid(prediction.presence[0].double())
+    labels = prediction.node_labels[0].double().softmax(1)
+    logits = prediction.edges[0].double()
+    edges = ((logits + logits.mT) / 2).softmax(0)
+    matrix = np.zeros((3, 3), np.int64)
+    matrix[0, 2] = matrix[2, 0] = 2
+    assignment = scores.assign(np.array([True, False, True]), np.array([1, 1, 0]), matrix)
+    used = present[0] * (1 - present[1]) * present[2] * labels[0, 1] * labels[2, 0] * edges[2, 0, 2]
+    unused = labels[1].max() * edges[:, 0, 1].max() * edges[:, 1, 2].max()
+    assert scores.log_probability(assignment) == pytest.approx(math.log(used), abs=1e-6)
+    assert scores.score(assignment) == pytest.approx(math.log(used * unused), abs=1e-6)
+    assert assignment.labels[1] == 0
+
+
+def test_the_probabilities_of_all_graphs_sum_to_one() -> None:
+    _, scores = random_scores(3, 1)
+    assert sum(math.exp(scores.log_probability(one)) for one in everything(scores)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_assignment_comes_once_and_in_order(seed: int) -> None:
+    _, scores = random_scores(3, seed)
+    expected = sorted(everything(scores), key=lambda one: one.regret)
+    found = list(assignments(scores))
+    np.testing.assert_allclose([one.regret for one in found], [one.regret for one in expected], atol=1e-9)
+    assert {key(one) for one in found} == {key(one) for one in expected}
+    for one in found[::37]:
+        again = scores.assign(one.presence, one.labels, one.edges)
+        assert again.regret == pytest.approx(one.regret, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_plain_decoder_comes_first_with_no_regret(seed: int) -> None:
+    prediction, scores = random_scores(6, seed)
+    first = next(assignments(scores))
+    assert first.regret == 0
+    assert [first.graph(VOCABULARY)] == decode(prediction, VOCABULARY)
+
+
+def test_ties_are_broken_as_the_plain_decoder_does() -> None:
+    prediction = Prediction(torch.zeros(1, 3), torch.zeros(1, 3, 3, 3), torch.zeros(1, 3, 2))
+    first = next(assignments(slot_scores(prediction, VOCABULARY)[0]))
+    assert [first.graph(VOCABULARY)] == decode(prediction, VOCABULARY)
+
+
+def test_certainty_is_finite() -> None:
+    presence = torch.tensor([[torch.inf, -torch.inf, 1.0]])
+    scores = slot_scores(Prediction(presence, torch.zeros(1, 3, 3, 3), torch.zeros(1, 3, 2)), VOCABULARY)[0]
+    assert np.isfinite(scores.presence).all()
+    first = next(assignments(scores))
+    assert first.presence.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plain_candidates_are_the_best_distinct_graphs(seed: int) -> None:
+    prediction, scores = random_scores(3, seed)
+    distinct: list[tuple[Assignment, float]] = []
+    for one in sorted(everything(scores), key=lambda one: one.regret):
+        graph = one.graph(VOCABULARY)
+        if not any(is_isomorphic(graph, other.graph(VOCABULARY)) for other, _ in distinct):
+            distinct.append((one, scores.score(one)))
+        if len(distinct) == 12:
+            break
+    (result,) = plain_candidates(prediction, VOCABULARY, 12)
+    assert result.proved
+    np.testing.assert_allclose(
+        [candidate.log_score for candidate in result.candidates], [score for _, score in distinct[:12]]
+    )
+    for candidate, (one, _) in zip(result.candidates, distinct, strict=True):
+        assert is_isomorphic(candidate.graph, one.graph(VOCABULARY))
+    assert sum(candidate.share for candidate in result.candidates) == pytest.approx(1.0)
+    assert sum(candidate.probability for candidate in result.candidates) <= 1 + 1e-9
+
+
+def test_all_candidates_together_have_probability_one() -> None:
+    prediction, _ = random_scores(2, 0)
+    (result,) = plain_candidates(prediction, VOCABULARY, 1000)
+    # The empty graph, two of one node, and of two nodes three kinds of pairs with three kinds of edge.
+    assert len(result.candidates) == 1 + 2 + 3 * 3
+    assert sum(candidate.probability for candidate in result.candidates) == pytest.approx(1.0)
+    assert [candidate.share for candidate in result.candidates] == pytest.approx(
+        [candidate.probability for candidate in result.candidates]
+    )
+
+
+def test_no_candidate_is_refused() -> None:
+    prediction, _ = random_scores(2, 0)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        plain_candidates(prediction, VOCABULARY, 0)
+
+
+def test_no_time_gives_one_candidate_that_is_not_proved() -> None:
+    prediction, _ = random_scores(4, 0)
+    (result,) = plain_candidates(prediction, VOCABULARY, 5, seconds=0.0)
+    assert len(result.candidates) == 1
+    assert not result.proved
