@@ -24,11 +24,14 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# What runs on compiled kernels is tested on torch alone, too.
 test: lint
 	$(BIN)/python -m pytest
+	GRAPHWRIGHT_NATIVE=off $(BIN)/python -m pytest tests/unit/transport tests/unit/losses tests/unit/matching
 
 test-all: lint
 	$(BIN)/python -m pytest -m 'slow or not slow'
+	GRAPHWRIGHT_NATIVE=off $(BIN)/python -m pytest
 
 bench: $(STAMP)
 	$(BIN)/graphwright bench all

@@ -1,11 +1,14 @@
 """Shared fixtures."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from graphwright.training import train
+from graphwright.transport.native import library
 from tiny import tiny_settings
 from tiny_molecules import molecule_settings, tiny_file
 
@@ -30,3 +33,32 @@ def tiny_molecule_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = molecule_settings(tiny_file(folder), train={"steps": 3, "validate_every": 2, "validation_samples": 6})
     train(run, folder / "tiny")
     return folder / "tiny"
+
+
+BOTH_PATHS = (
+    "unit/transport",
+    "unit/losses",
+    "unit/matching",
+    "property/test_transport.py",
+    "property/test_theory.py",
+)
+"""Tests of whatever computes plans run twice: with the compiled kernels, if there are any, and on torch alone."""
+COMPARE_THEMSELVES = "test_native.py"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Both paths for the tests that are about plans."""
+    path = metafunc.definition.path
+    here = path.relative_to(Path(__file__).parent).as_posix()
+    if here.startswith(BOTH_PATHS) and path.name != COMPARE_THEMSELVES:
+        metafunc.parametrize("plan_path", ["kernels", "torch"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def plan_path(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Switches the kernels off where a test is run on torch alone."""
+    if getattr(request, "param", "kernels") == "torch":
+        with patch.object(library, "load", lambda: None):
+            yield
+    else:
+        yield

@@ -17,9 +17,8 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from graphwright.settings import Run
-from graphwright.tasks.coloring import ColoringDataset
+from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, loop, train
-from graphwright.training.assembly import coloring_config
 from graphwright.training.order import StepOrder
 from tiny import tiny_settings
 

@@ -8,8 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from graphwright.bench.any2graph import cross_entropy_problem, emd_conditional_gradient
 from graphwright.bench.case import Case, make_case
-from graphwright.bench.pot import LOOP_NAMES, load_pot, pot_loop
+from graphwright.bench.pot import load_pot
 from graphwright.bench.row import Measured, Row
 from graphwright.bench.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
 from graphwright.bench.timing import interleaved_milliseconds, threads
@@ -19,8 +20,8 @@ from graphwright.models import TargetEncoder
 
 STATE_WIDTH, TARGET_WIDTH, TARGET_LAYERS, POSITIONS = 96, 64, 3, 8
 """Those of the -cpu presets."""
-STEPS = 20
-"""Any2Graph's steps at most."""
+SHARPNESS = {"untrained": 0.0, "trained": 4.0}
+"""How much the predictions say that the peer is given: it needs fewer steps where they say more."""
 
 
 class GivenStates(nn.Module):
@@ -38,12 +39,13 @@ class GivenStates(nn.Module):
 def measure_matcher(
     sizes: tuple[int, ...] = (10, 20, 32, 60),
     batch: int = 128,
-    repeats: int = 5,
+    repeats: int = 3,
     thread_counts: tuple[int, ...] = (1, 2),
 ) -> Measured:
-    """Two rows for every size: projections, L1 cost and Sinkhorn, without the target encoder and with it.
+    """Rows for every size: projections, L1 cost and Sinkhorn, without the target encoder and with it.
 
-    Both sides match the same targets. An untrained matcher's plan means nothing, so no objectives are given.
+    Both sides match the same targets; the peer does from an untrained and from a trained predictor's logits, the
+    learned plan costs the same from any. An untrained matcher's plan means nothing, so no objectives are given.
     """
     ot = load_pot()
     for count in thread_counts:
@@ -51,11 +53,13 @@ def measure_matcher(
             for n in sizes:
                 case = make_case(batch, n, fused=True)
                 given, encoded = learned_pass(case, encode=False), learned_pass(case, encode=True)
-                *ours, peer = interleaved_milliseconds(
-                    [given, encoded, partial(pot_loop, ot, case, STEPS)], repeats
-                )
-                for name, time in zip(("learned plan", "learned plan, target encoder"), ours, strict=True):
-                    yield Row(name, n, batch, count, time / batch, LOOP_NAMES[True], peer / batch)
+                problems = {name: cross_entropy_problem(case, value) for name, value in SHARPNESS.items()}
+                solvers = [partial(emd_conditional_gradient, ot, problem) for problem in problems.values()]
+                without, whole, *peers = interleaved_milliseconds([given, encoded, *solvers], repeats)
+                for name, time in (("learned plan", without), ("learned plan, target encoder", whole)):
+                    for state, peer in zip(problems, peers, strict=True):
+                        named = f"conditional gradient, ot.emd, {state}"
+                        yield Row(name, n, batch, count, time / batch, named, peer / batch)
 
 
 def learned_pass(case: Case, *, encode: bool) -> Callable[[], tuple[Tensor, ...]]:

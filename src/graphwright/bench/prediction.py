@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import cast
-
 import torch
 
 from graphwright.bench.row import Measured, Remark, Row
 from graphwright.bench.timing import interleaved_milliseconds, median_milliseconds, seconds, threads
-from graphwright.models import GraphPredictor, Inputs
+from graphwright.models import Inputs
 from graphwright.training.saved_model import SavedModel
 
 PEER = "torch.compile of the predictor"
@@ -37,7 +34,7 @@ def _compare(model: SavedModel, inputs: Inputs, batch: int, count: int, repeats:
     """One row, or why there is none."""
     torch.compiler.reset()  # a network that is seen at many sizes is compiled for any size, and slower
     try:
-        compiled = compiled_model(model)
+        compiled = model.compiled()
         compiling = seconds(lambda: compiled.predict(inputs))
     except Exception as error:  # no compiler, or one that torch cannot use: many kinds of error
         alone = 1000 * batch / median_milliseconds(lambda: model.predict(inputs), repeats)
@@ -54,8 +51,3 @@ def _compare(model: SavedModel, inputs: Inputs, batch: int, count: int, repeats:
     }
     figures = (ours / batch, PEER, theirs / batch)
     yield Row(f"predict, {model.name}", model.task.capacity, batch, count, *figures, extras=extras)
-
-
-def compiled_model(model: SavedModel) -> SavedModel:
-    """The model with its network compiled at the first size that it sees."""
-    return replace(model, predictor=cast(GraphPredictor, torch.compile(model.predictor, dynamic=False)))

@@ -13,10 +13,8 @@ from rich.progress import track
 from rich.table import Table
 
 from graphwright.cli.prepare import add_prepare
-from graphwright.settings import FingerprintTask, TaskSettings, load_run
+from graphwright.settings import load_run
 from graphwright.tasks import SPLITS, Rejection, Selective, task_of
-
-DATA_FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".txt")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,8 +29,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     inspect.add_argument(
         "source",
-        metavar="PRESET|CONFIG|FILE",
-        help="a preset, e.g. coloring20 or qm9, a YAML file, or a file with SMILES",
+        metavar="PRESET|CONFIG|DATA",
+        help="a preset, e.g. coloring20 or qm9, a YAML file, a file with SMILES, or a prepared folder",
     )
     inspect.add_argument("--split", choices=SPLITS, default="train")
     inspect.add_argument("--samples", type=int, default=2000, help="how many to look at (default 2000)")
@@ -47,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console()
     if arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
-    task = task_of(_settings(arguments.source))
+    task = task_of(load_run(arguments.source).task)
     whole = task.data(arguments.split)
     # Not one of the samples looked at may stand in for an unusable row.
     data = task.data(arguments.split, limit=arguments.samples)
@@ -65,12 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(source: str) -> TaskSettings:
-    if Path(source).suffix.lower() in DATA_FILES:
-        return FingerprintTask(data=source)
-    return load_run(source, []).task
-
-
 def _rejections(rejected: Sequence[Rejection]) -> list[tuple[str, str]]:
     counts = Counter(each.reason for each in rejected)
     return [(f"unusable: {reason}", f"{count:,}") for reason, count in counts.most_common()]
@@ -80,8 +72,8 @@ def _list(path: Path, rejected: Sequence[Rejection]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(("row", "reason", "detail"))
-        writer.writerows((each.row, each.reason, each.detail) for each in rejected)
+        writer.writerow(("row", "text", "reason", "detail"))
+        writer.writerows((each.row, each.text, each.reason, each.detail) for each in rejected)
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> Table:

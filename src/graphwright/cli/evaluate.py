@@ -14,11 +14,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from graphwright.report.evaluation import Evaluated, evaluate_saved
-from graphwright.tasks import SPLITS
+from graphwright.tasks import SPLITS, unusable_rows
 from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import load_model
 
-HIDDEN = ("task", "decode", "seconds", "baseline")
+HIDDEN = ("task", "decode", "seconds", "baseline", "unusable_rows")
 """What the table of figures leaves out."""
 
 
@@ -80,11 +80,17 @@ def run(arguments: argparse.Namespace) -> int:
         )
     seconds = perf_counter() - begun
     facts = result.figures() | {"decode": arguments.decode, "seconds": seconds}
+    unusable = unusable_rows(result.data)
+    if unusable:
+        facts["unusable_rows"] = unusable
     baseline = _nearest(result, console) if arguments.baseline else None
     if baseline is not None:
         facts["baseline"] = baseline
     where = arguments.split if arguments.data is None else str(arguments.data)
     console.print(figures_table(f"{model.name}, {where}", facts))
+    if unusable:
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in unusable.items())
+        console.print(f"{sum(unusable.values()):,} unusable rows were left out: {counts}")
     if baseline is not None:
         console.print(figures_table("nearest training fingerprint", baseline))
     console.print(f"{seconds:.1f} s")

@@ -66,6 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console()
     if graphs:
         console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN]))
+    hasty = sum(not each.candidates[0].proved for each in graphs if each.candidates)
+    if hasty:
+        console.print(f"{hasty:,} of {len(graphs):,} are the best found in time, not proved to be the likeliest")
     if len(graphs) > SHOWN:
         console.print(f"and {len(graphs) - SHOWN:,} more: --json OUT has all of them")
     if arguments.json is not None:
@@ -126,7 +129,8 @@ def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, An
     row |= _described(task, predicted.graph)
     if predicted.candidates:
         row["candidates"] = [
-            {"probability": each.probability, "share": each.share} | _described(task, each.graph)
+            {"probability": each.probability, "share": each.share, "proved": each.proved}
+            | _described(task, each.graph)
             for each in predicted.candidates
         ]
     return row

@@ -39,7 +39,7 @@ def add_prepare(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         nargs="+",
         type=Path,
         metavar="SOURCE",
-        help="CID-SMILES, .smi, .smiles, .txt, .csv, .tsv (each also .gz) or .parquet",
+        help="CID-SMILES, .smi, .smiles, .ism, .txt, .csv, .tsv (each also .gz) or .parquet",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="the folder of the shards")
     parser.add_argument("--smiles-column", metavar="NAME", help="column of the SMILES (default: guessed)")

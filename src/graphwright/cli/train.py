@@ -1,4 +1,4 @@
-"""`graphwright train`: a preset, a file or an earlier run's settings in, a run's folder out."""
+"""`graphwright train`: a preset, settings, an earlier run's or data in, a run's folder out."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "train",
         help="train a predictor from a preset or a YAML file",
-        usage="graphwright train PRESET|CONFIG [--out DIR] [--resume] [--section.field VALUE ...]\n"
+        usage="graphwright train PRESET|CONFIG|DATAFILE [--out DIR] [--resume] [--section.field VALUE ...]\n"
         "       graphwright train --list",
         description="Train a predictor. Ctrl-C saves the state and says how to go on (exit code 3).\n\n"
         "  graphwright train coloring10\n"
         "  graphwright train coloring10 --train.minutes 30 --model.width 128 --out runs/wide\n"
         "  graphwright train my.yaml          (sections as below; `preset: coloring10` starts from a preset)\n"
+        "  graphwright train my.csv           (molecules; as fingerprint2molecule-cpu, on these data)\n"
         "  graphwright train coloring10 --resume",
         epilog=settings_help(min(shutil.get_terminal_size().columns, 115)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,9 +53,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "source",
-        metavar="PRESET|CONFIG",
+        metavar="PRESET|CONFIG|DATAFILE",
         nargs="?",
-        help="a preset's name, a YAML file, or an earlier run's folder",
+        help="a preset's name, a YAML file, an earlier run's folder, or molecules: a file with SMILES (csv, tsv, "
+        "parquet, smi) or a folder of `data prepare`",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/NAME)")
     parser.add_argument(
@@ -155,6 +157,12 @@ def _summary(plan: Plan, trained: training.Trained) -> list[str]:
         lines[0] += (
             f"; last validation: {metrics['isomorphic']:.1f} % isomorphic, edit {metrics['edit']:.2f} "
             f"({metrics['samples']} samples)"
+        )
+    if trained.unusable:
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in trained.unusable.items())
+        lines.append(
+            f"{sum(trained.unusable.values()):,} unusable rows were left out: {counts}; "
+            "`graphwright data inspect` lists them with --rejected CSV"
         )
     return [
         *lines,

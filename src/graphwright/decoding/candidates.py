@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from graphwright.decoding.enumeration import assignments
 from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import SlotScores, slot_scores
 from graphwright.graphs import Graph, Prediction, Vocabulary, is_isomorphic, refinement_hash
+
+LOOKED_AT = 2000
+"""Assignments: a trained model's ten best graphs are among the first few dozen."""
 
 
 @dataclass(frozen=True)
@@ -24,31 +28,43 @@ class Candidate:
     on the slots that were met; a lower bound, since there may be others. It is small for large graphs, where many
     decisions are taken, even when each is nearly certain.
     share: its part of the candidates' probability; these sum to one, and say how sure the choice among them is.
+    proved: no graph that does not come before it has a higher score.
     """
 
     graph: Graph
     log_score: float
     probability: float
     share: float
+    proved: bool
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Non-isomorphic graphs by decreasing score; `proved` if no graph that is missing scores higher."""
+    """Non-isomorphic graphs by decreasing score, and the time that it took to find them."""
 
     candidates: tuple[Candidate, ...]
-    proved: bool
     seconds: float
+
+    @property
+    def proved(self) -> bool:
+        """Whether no graph that is missing scores higher than one that is there."""
+        return all(candidate.proved for candidate in self.candidates)
 
 
 def plain_candidates(
-    prediction: Prediction, vocabulary: Vocabulary, count: int, *, seconds: float = 10.0
+    prediction: Prediction, vocabulary: Vocabulary, count: int, *, looked_at: int = LOOKED_AT
 ) -> list[Candidates]:
-    """For every sample its `count` graphs of highest score, the plain decoder's first; fewer if there are not."""
+    """For every sample its `count` graphs of highest score, the plain decoder's first.
+
+    There are fewer where the `looked_at` assignments of highest score are places of fewer graphs.
+    """
+    if looked_at < 1:
+        raise ValueError(f"at least 1 assignment must be looked at, got {looked_at}")
     results = []
     for scores in slot_scores(prediction, vocabulary):
         start = time.perf_counter()
-        results.append(_distinct(scores, vocabulary, _until(scores, start + seconds), count, start))
+        stream = (Found(each, proved=True) for each in islice(assignments(scores), looked_at))
+        results.append(_distinct(scores, vocabulary, stream, count, start))
     return results
 
 
@@ -59,28 +75,21 @@ def valid_candidates(
     *,
     formulas: Sequence[Formula | None] | None = None,
     seconds: float = 10.0,
+    programs: int | None = None,
 ) -> list[Candidates]:
     """For every sample its `count` molecules of highest score, that of `decode_valid` first.
 
-    There may be fewer, and none only where a formula is given that no molecule was found for.
+    There are fewer when `seconds` or, if given, so many mixed-integer programs (per sample) were not enough for
+    more, and none only where a formula is given that no molecule was found for.
     """
     check_vocabulary(vocabulary)
     results = []
     for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
         start = time.perf_counter()
         formula = formula_of(formulas, sample, len(prediction), vocabulary, scores)
-        found = valid_assignments(scores, vocabulary, formula, start + seconds)
+        found = valid_assignments(scores, vocabulary, formula, start + seconds, programs)
         results.append(_distinct(scores, vocabulary, found, count, start))
     return results
-
-
-def _until(scores: SlotScores, deadline: float) -> Iterator[Found]:
-    """All assignments; past the deadline one more, marked as not proved."""
-    for assignment in assignments(scores):
-        late = time.perf_counter() > deadline
-        yield Found(assignment, proved=not late)
-        if late:
-            return
 
 
 def _distinct(
@@ -91,14 +100,13 @@ def _distinct(
     graphs: list[Graph] = []
     log_scores: list[float] = []
     masses: list[float] = []
+    proved: list[bool] = []
     places: dict[str, list[int]] = {}
-    proved = True
     for found in stream:
         graph = found.assignment.graph(vocabulary)
         mass = scores.log_probability(found.assignment)
         same = places.setdefault(refinement_hash(graph), [])
         known = next((at for at in same if is_isomorphic(graphs[at], graph)), None)
-        proved &= found.proved
         if known is not None:
             masses[known] = float(np.logaddexp(masses[known], mass))
             continue
@@ -106,14 +114,14 @@ def _distinct(
         graphs.append(graph)
         log_scores.append(scores.score(found.assignment))
         masses.append(mass)
+        proved.append(found.proved)
         if len(graphs) == count:
             break
     shares = np.exp(np.array(masses) - np.logaddexp.reduce(masses)) if masses else np.zeros(0)
     return Candidates(
         tuple(
-            Candidate(graph, score, float(np.exp(mass)), float(share))
-            for graph, score, mass, share in zip(graphs, log_scores, masses, shares, strict=True)
+            Candidate(graph, score, float(np.exp(mass)), float(share), sure)
+            for graph, score, mass, share, sure in zip(graphs, log_scores, masses, shares, proved, strict=True)
         ),
-        proved,
         time.perf_counter() - start,
     )

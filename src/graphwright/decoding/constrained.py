@@ -8,6 +8,7 @@ molecule, and the best one if the time was enough.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 
 from graphwright.decoding.enumeration import assignments
 from graphwright.decoding.formula import Formula, FormulaRule
+from graphwright.decoding.greedy import greedy_molecule
 from graphwright.decoding.score import Assignment, SlotScores, slot_scores
 from graphwright.decoding.valence import MoleculeProgram
 from graphwright.decoding.validity import Verdict, judge
@@ -57,18 +59,19 @@ def decode_valid(
     *,
     formulas: Sequence[Formula | None] | None = None,
     seconds: float = 10.0,
+    programs: int | None = None,
 ) -> list[ValidDecoding]:
     """For every sample the molecule of highest model score, of its formula if one is given.
 
-    When `seconds` (per sample) are over, the best found so far is returned, in the worst case a single atom;
-    with an exact formula and nothing found, `NoMoleculeError` is raised.
+    When `seconds`, or so many mixed-integer programs (per sample), are used up, the best found so far is returned,
+    in the worst case atoms joined greedily; with an exact formula and nothing found, `NoMoleculeError` is raised.
     """
     check_vocabulary(vocabulary)
     decoded = []
     for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
         start = time.perf_counter()
         formula = formula_of(formulas, sample, len(prediction), vocabulary, scores)
-        found = next(valid_assignments(scores, vocabulary, formula, start + seconds), None)
+        found = next(valid_assignments(scores, vocabulary, formula, start + seconds, programs), None)
         spent = time.perf_counter() - start
         if found is None:
             raise NoMoleculeError(f"sample {sample}: no molecule of the formula was found in {spent:.1f} s")
@@ -105,11 +108,16 @@ def formula_of(
 
 
 def valid_assignments(
-    scores: SlotScores, vocabulary: Vocabulary, formula: Formula | None, deadline: float
+    scores: SlotScores,
+    vocabulary: Vocabulary,
+    formula: Formula | None,
+    deadline: float,
+    programs: int | None = None,
 ) -> Iterator[Found]:
-    """Every molecule on the slots, from the highest score down, until none is left or the time is over.
+    """Every molecule on the slots, from the highest score down, until none is left or the effort is spent.
 
-    At the deadline (of `time.perf_counter`) the best one found but not proved follows, and nothing after it.
+    At the deadline (of `time.perf_counter`), or after so many programs, the best one found but not proved follows,
+    and nothing after it. What comes out before the deadline does not depend on the clock.
     """
     yielded: list[Assignment] = []
     refused: list[tuple[Assignment, Verdict]] = []
@@ -127,7 +135,7 @@ def valid_assignments(
             break
     if next(stream, None) is None:
         return
-    search = _ProgramSearch(scores, vocabulary, formula, deadline, yielded, regret + _REGRET_STEP)
+    search = _ProgramSearch(scores, vocabulary, formula, deadline, programs, yielded, regret + _REGRET_STEP)
     for assignment, verdict in refused:
         search.refuse(assignment, verdict)
     yield from search.run()
@@ -145,11 +153,13 @@ class _ProgramSearch:
         vocabulary: Vocabulary,
         formula: Formula | None,
         deadline: float,
+        programs: int | None,
         yielded: list[Assignment],
         most_regret: float,
     ) -> None:
         self._scores, self._vocabulary, self._formula = scores, vocabulary, formula
         self._deadline = deadline
+        self._programs = math.inf if programs is None else programs
         self._yielded = yielded
         self._most = most_regret
         self._cuts: list[_Cut] = [_forbidding(assignment) for assignment in yielded]
@@ -157,8 +167,9 @@ class _ProgramSearch:
         self._best: Assignment | None = None
 
     def run(self) -> Iterator[Found]:
-        """The molecules by decreasing score, and at the deadline the best one known."""
-        while (left := self._deadline - time.perf_counter()) > 0:
+        """The molecules by decreasing score, and when the effort is spent the best one known."""
+        while self._programs > 0 and (left := self._deadline - time.perf_counter()) > 0:
+            self._programs -= 1
             solution = self._program.solve(left)
             if solution.assignment is None:
                 if not solution.optimal:
@@ -182,8 +193,11 @@ class _ProgramSearch:
                 break
             else:
                 self.refuse(solution.assignment, verdict)
-        if self._best is None and not self._yielded:
-            self._best = _single_atom(self._scores, self._vocabulary, self._formula)
+        if not self._yielded:
+            for easy in (greedy_molecule, _single_atom):
+                found = easy(self._scores, self._vocabulary, self._formula)
+                if found is not None:
+                    self._keep(found)
         if self._best is not None:
             yield Found(self._best, proved=False)
 

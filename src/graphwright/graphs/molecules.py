@@ -53,6 +53,9 @@ def parse_smiles(text: str) -> Mol:
 
     if not text.strip():
         raise MoleculeError(Reason.EMPTY, f"{text!r} names no atom")
+    # RDKit stops at bytes that are no ASCII, and would take what comes before them for the whole.
+    if not (word := text.split()[0]).isascii() or not word.isprintable():
+        raise MoleculeError(Reason.UNPARSABLE, f"{text!r} is not SMILES")
     with rdBase.BlockLogs():
         molecule = cast("Mol | None", Chem.MolFromSmiles(text.strip()))
         if molecule is not None:

@@ -76,7 +76,8 @@ class TaughtMatcher(Matcher):
         with without_autocast(states.device):
             problem = matching_problem(detached(prediction), target, self.loss)
             solved = mirror_descent(problem, tau=self.tau, outer=self.outer, inner=self.inner)
-            health["gap"] = self._probe(problem.objective(plan.detach()), solved.objective)
+            uniform = problem.objective(torch.full_like(plan, 1 / plan.shape[1]).detach())
+            health["gap"] = self._probe(problem.objective(plan.detach()), solved.objective, uniform)
             if not teaching:
                 return Match(plan, nothing, health)
             penalty = self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
@@ -84,15 +85,18 @@ class TaughtMatcher(Matcher):
             own = self.objective * problem.objective(plan)
         return Match(solved.matrix, imitation + own + penalty, health)
 
-    def _probe(self, learned: Tensor, solved: Tensor) -> float:
+    def _probe(self, learned: Tensor, solved: Tensor, uniform: Tensor) -> float:
         """Update the running gap, and the phase by it; returns this batch's gap, over all processes.
 
-        gap = (objective under the learned plan - objective under the solver's) / the latter, of batch sums.
+        From batch sums of the objectives under the learned, the solver's and the uniform plan, the larger of
+        (learned - solved) / solved and (learned - solved) / (uniform - solved): before a predictor says
+        anything all plans cost nearly the same, and the first alone would call any of them as good as solved.
         """
-        sums = torch.stack([learned.sum(), solved.sum()])
+        sums = torch.stack([learned.sum(), solved.sum(), uniform.sum()])
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(sums)
-        gap = (sums[0] - sums[1]) / sums[1].clamp_min(1e-12)
+        excess = sums[0] - sums[1]
+        gap = torch.maximum(excess / sums[1].clamp_min(1e-12), excess / (sums[2] - sums[1]).clamp_min(1e-12))
         memory = MEMORY if bool(self.taught) else RARE_MEMORY
         self.running_gap.mul_(memory).add_((1 - memory) * gap.to(self.running_gap))
         limit = self.gap if bool(self.taught) else self.reopened_gap

@@ -1,7 +1,14 @@
 """Neural networks: encoders, decoder, heads, target encoder."""
 
 from graphwright.models.decoder import NodeDecoder
-from graphwright.models.encoders import ConvolutionalEncoder, FingerprintEncoder, SegformerEncoder, Tokens
+from graphwright.models.encoders import (
+    ConvolutionalEncoder,
+    FingerprintEncoder,
+    SegformerEncoder,
+    SpectrumEncoder,
+    SpectrumInputs,
+    Tokens,
+)
 from graphwright.models.heads import GraphHead
 from graphwright.models.positional import flip_signs, laplacian_encoding
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
@@ -16,6 +23,8 @@ __all__ = [
     "NodeDecoder",
     "Predicted",
     "SegformerEncoder",
+    "SpectrumEncoder",
+    "SpectrumInputs",
     "TargetEncoder",
     "Tokens",
     "flip_signs",

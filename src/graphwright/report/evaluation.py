@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphwright.graphs import Graph, is_isomorphic
 from graphwright.tasks import Extra, Samples, Split
@@ -81,8 +82,10 @@ def evaluate_saved(
         advance=advance,
         rank=rank,
     )
-    extras = model.task.extras(evaluation.predicted, evaluation.targets)
-    return Evaluated(model, data, evaluation, [*extras, *_tops(evaluation)])
+    extras = [*model.task.extras(evaluation.predicted, evaluation.targets), *_tops(evaluation)]
+    if decoder is not Decoder.PLAIN:
+        extras.append(Extra("decode_proved", _proved(evaluation)))
+    return Evaluated(model, data, evaluation, extras)
 
 
 def _tops(evaluation: Evaluation) -> list[Extra]:
@@ -90,9 +93,17 @@ def _tops(evaluation: Evaluation) -> list[Extra]:
     if not evaluation.ranked:
         return []
     places = np.array(
-        [_place(graphs, truth) for graphs, truth in zip(evaluation.ranked, evaluation.targets, strict=True)]
+        [
+            _place([each.graph for each in found.candidates], truth)
+            for found, truth in zip(evaluation.ranked, evaluation.targets, strict=True)
+        ]
     )
     return [Extra(f"top{count}", (places < count).astype(np.float64)) for count in TOPS]
+
+
+def _proved(evaluation: Evaluation) -> NDArray[np.float64]:
+    """(m,) whether the graph taken is proved to be the likeliest that the decoder could have taken."""
+    return np.array([found.candidates[0].proved for found in evaluation.ranked], np.float64)
 
 
 def _place(graphs: Sequence[Graph], truth: Graph) -> int:

@@ -47,6 +47,7 @@ NAMES = {
     "tanimoto": "Tanimoto similarity of the fingerprints",
     "top5": "truth among the first 5 candidates, %",
     "top10": "truth among the first 10 candidates, %",
+    "decode_proved": "proved to be the likeliest molecule, %",
 }
 
 

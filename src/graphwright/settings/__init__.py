@@ -19,7 +19,14 @@ from graphwright.settings.schema import (
     Train,
 )
 from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
-from graphwright.settings.tasks import ColoringTask, FingerprintTask, TaskSettings
+from graphwright.settings.tasks import (
+    ColoringTask,
+    FingerprintTask,
+    PeakTokens,
+    SpectrumTask,
+    TaskSettings,
+    TrainingUnit,
+)
 from graphwright.settings.yaml_file import to_yaml
 
 __all__ = [
@@ -38,13 +45,16 @@ __all__ = [
     "Model",
     "Option",
     "Override",
+    "PeakTokens",
     "Precision",
     "Preset",
     "Run",
     "Section",
     "SettingsError",
+    "SpectrumTask",
     "TaskSettings",
     "Train",
+    "TrainingUnit",
     "find_preset",
     "is_run_folder",
     "load_run",

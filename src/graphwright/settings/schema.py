@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from graphwright.losses import PenaltyDirection
 from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
 from graphwright.settings.tasks import AnyTask, ColoringTask, task_kind
-from graphwright.transport import Divergence, Objective, Order, Reading
+from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation
 
 
 class EncoderKind(StrEnum):
@@ -20,11 +20,13 @@ class EncoderKind(StrEnum):
     CNN = "cnn"
     SEGFORMER = "segformer"
     FINGERPRINT = "fingerprint"
+    SPECTRUM = "spectrum"
 
 
 ENCODERS: dict[str, tuple[EncoderKind, ...]] = {
     "coloring": (EncoderKind.CNN, EncoderKind.SEGFORMER),
     "fingerprint": (EncoderKind.FINGERPRINT,),
+    "spectrum": (EncoderKind.SPECTRUM,),
 }
 """The encoders that read each task's inputs, the one to take if nobody says which first."""
 
@@ -33,7 +35,7 @@ class Model(Settings):
     """The predictor: an encoder of the input, a decoder with one query per node, heads for the graph."""
 
     encoder: EncoderKind = EncoderKind.CNN
-    """What reads the input: a light convolutional network or SegFormer-B1 pictures, a Transformer fingerprints."""
+    """What reads the input: a light convolutional network or SegFormer-B1 pictures, Transformers the rest."""
     encoder_width: Count = 96
     """Width of the tokens that the decoder attends to."""
     encoder_blocks: Annotated[int, Field(ge=0)] = 3
@@ -119,9 +121,9 @@ class Matching(Settings):
     """Taught: weight of the cross-entropy between the learned and the solver's plan."""
     own_objective: NotNegative = 1.0
     """Taught: weight of the objective under the learned plan itself, for what imitation cannot decide."""
-    gap: Positive = 0.05
+    gap: Positive = 0.02
     """Taught: the solver is let go once the objective under the learned plan is within this share of its own."""
-    reopened_gap: Positive = 0.2
+    reopened_gap: Positive = 0.05
     """Taught: the solver comes back once the gap exceeds this."""
     probe_every: Count = 50
     """Taught: steps between probes of the gap while the solver is off."""
@@ -222,7 +224,7 @@ class Train(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the weights, the dropout and the order of the samples."""
     augment: bool = True
-    """Flip and turn training pictures at random; other inputs are taken as they are."""
+    """Flip and turn training pictures, draw and vary training spectra, at random; others stay as they are."""
     log_every: Count = 50
     """Steps between log lines."""
     validate_every: Count = 1000
@@ -274,10 +276,22 @@ class Run(Settings):
                 f"model.encoder {self.model.encoder} cannot read the inputs of task.kind {self.task.kind}; "
                 f"it takes {' or '.join(kinds)}"
             )
-        transformer = self.model.encoder is EncoderKind.FINGERPRINT
+        transformer = self.model.encoder in (EncoderKind.FINGERPRINT, EncoderKind.SPECTRUM)
         if transformer and self.model.encoder_width % self.model.encoder_heads:
             raise ValueError(
                 f"model.encoder_width {self.model.encoder_width} is not a multiple of "
                 f"model.encoder_heads {self.model.encoder_heads}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _solver_takes_the_objective(self) -> Self:
+        matching, loss = self.matching, self.loss
+        unrolled = matching.kind is MatchingKind.REFINED and matching.unrolled and matching.refinement > 0
+        if not unrolled and matching.kind is not MatchingKind.CONDITIONAL_GRADIENT:
+            return self
+        if not Relaxation(loss.objective, loss.order, loss.reading).is_quadratic:
+            who = "matching.unrolled" if unrolled else f"matching.kind {matching.kind}"
+            given = f"{loss.objective}, {loss.order}, {loss.reading}"
+            raise ValueError(f"{who} needs loss.objective J, not swapped literally, got {given}")
         return self

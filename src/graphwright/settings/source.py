@@ -1,4 +1,4 @@
-"""Where a run's settings come from: a preset, a YAML file or the folder of an earlier run."""
+"""Where a run's settings come from: a preset, a YAML file, the folder of an earlier run, or data alone."""
 
 from __future__ import annotations
 
@@ -16,20 +16,31 @@ from graphwright.settings.yaml_file import read_settings
 CONFIG = "config.yaml"
 CONFIGS = (CONFIG, "config.json")
 """What a run folder's settings are called, and were."""
+MOLECULE_FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
+"""How the names of files with SMILES end; each but the first may end in .gz, too."""
+MANIFEST = "manifest.json"
+"""What a folder holds that `graphwright data prepare` has made."""
+MOLECULE_PRESET = "fingerprint2molecule-cpu"
+"""What molecules are trained with where nobody says."""
 
 
 def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
-    """The settings that a preset's name, a YAML file or a run folder stands for, with overrides on top.
+    """The settings that a preset's name, a YAML file, a run folder or data stand for, with overrides on top.
 
-    A YAML file starts from the defaults, or from a preset if it says `preset: NAME`. Overrides that give a budget
-    (epochs, steps or minutes) replace the budget underneath.
+    A YAML file starts from the defaults, or from a preset if it says `preset: NAME`. A file with SMILES, or a
+    folder that `data prepare` has made, stands for the preset for molecules on these data, with their elements.
+    Overrides that give a budget (epochs, steps or minutes) replace the budget underneath.
     """
-    return apply([*_layers(settings_file(source)), overrides])
+    return apply([*_layers(settings_file(source)), *_data_layers(source), overrides])
 
 
 def settings_file(source: str) -> Path:
     """The file behind a source; an error says what was looked for."""
     path = Path(source)
+    if is_molecule_data(source):
+        preset = find_preset(MOLECULE_PRESET)
+        assert preset is not None
+        return preset.path
     separated = any(mark in source for mark in (os.sep, os.altsep) if mark)
     looks_like_path = separated or path.suffix in (".yaml", ".yml", ".json")
     preset = None if looks_like_path else find_preset(source)
@@ -48,6 +59,20 @@ def settings_file(source: str) -> Path:
 def is_run_folder(source: str) -> bool:
     """Whether a source is the folder of an earlier run."""
     return settings_file(source).parent == Path(source)
+
+
+def is_molecule_data(source: str) -> bool:
+    """Whether a source is a file with SMILES, by its name, or a folder of prepared molecules."""
+    path = Path(source)
+    if path.is_dir():
+        return (path / MANIFEST).is_file() and not any((path / name).exists() for name in CONFIGS)
+    return path.name.lower().removesuffix(".gz").endswith(MOLECULE_FILES)
+
+
+def _data_layers(source: str) -> list[Layer]:
+    if not is_molecule_data(source):
+        return []
+    return [[Override("task.data", source), Override("task.elements", "")]]
 
 
 def _layers(path: Path) -> list[Layer]:

@@ -2,7 +2,18 @@
 
 from graphwright.tasks.registry import resolved, task_of
 from graphwright.tasks.split import SPLITS, Split
-from graphwright.tasks.task import BadInput, Extra, NamedInput, Order, Ordered, Rejection, Samples, Selective, Task
+from graphwright.tasks.task import (
+    BadInput,
+    Extra,
+    NamedInput,
+    Order,
+    Ordered,
+    Rejection,
+    Samples,
+    Selective,
+    Task,
+    unusable_rows,
+)
 
 __all__ = [
     "SPLITS",
@@ -18,4 +29,5 @@ __all__ = [
     "Task",
     "resolved",
     "task_of",
+    "unusable_rows",
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from graphwright.settings import ColoringTask, FingerprintTask, Run, TaskSettings
+from graphwright.settings import ColoringTask, FingerprintTask, Run, SpectrumTask, TaskSettings
 from graphwright.tasks.coloring import Coloring
 from graphwright.tasks.molecules import Fingerprint2Molecule
+from graphwright.tasks.spectra import MS2Scaffold
 from graphwright.tasks.task import Task
 
 
@@ -15,10 +16,17 @@ def task_of(settings: TaskSettings) -> Task:
             return Coloring(settings)
         case FingerprintTask():
             return Fingerprint2Molecule(settings)
+        case SpectrumTask():
+            return MS2Scaffold(settings)
 
 
 def resolved(run: Run) -> Run:
     """The run with everything named that its task otherwise reads off the data."""
-    if not isinstance(run.task, FingerprintTask):
-        return run
-    return run.model_copy(update={"task": Fingerprint2Molecule(run.task).resolved()})
+    match run.task:
+        case ColoringTask():
+            return run
+        case FingerprintTask():
+            task: TaskSettings = Fingerprint2Molecule(run.task).resolved()
+        case SpectrumTask():
+            task = MS2Scaffold(run.task).resolved()
+    return run.model_copy(update={"task": task})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +26,12 @@ Places = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rejection:
-    """A row of a file that no sample is made of: where, of what sort the fault is, and the fault itself."""
+    """A row of a file that no sample is made of: its number there, the sort of fault, the fault, and the text."""
 
     row: int
     reason: str
     detail: str
+    text: str = ""
 
 
 class Samples(Protocol):
@@ -56,6 +58,23 @@ class Selective(Protocol):
     @property
     def rejected(self) -> Sequence[Rejection]:
         """The unusable rows among those looked at so far, in this process."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """Samples that know how many unusable rows were met, in this process and in data workers."""
+
+    def unusable(self) -> dict[str, int]:
+        """Rows by reason, the commonest first."""
+
+
+def unusable_rows(samples: Samples) -> dict[str, int]:
+    """Rows that no sample was made of so far, by reason, the commonest first."""
+    if isinstance(samples, Counting):
+        return samples.unusable()
+    if isinstance(samples, Selective):
+        return dict(Counter(each.reason for each in samples.rejected).most_common())
+    return {}
 
 
 class Order(Protocol):

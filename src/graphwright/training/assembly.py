@@ -24,7 +24,6 @@ from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, T
 from graphwright.models.precision import without_autocast
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run
 from graphwright.tasks import task_of
-from graphwright.tasks.coloring import coloring_config as coloring_config
 from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 
-from graphwright.decoding.candidates import Candidates, plain_candidates, valid_candidates
-from graphwright.graphs import Graph, Prediction, Vocabulary
+from graphwright.decoding.candidates import LOOKED_AT, Candidates, plain_candidates, valid_candidates
+from graphwright.graphs import Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS
 
-SECONDS = 2.0
-"""For one prediction; then the best found so far."""
-
-Ranking = Callable[[Prediction, Vocabulary], list[list[Graph]]]
+Ranking = Callable[[Prediction, Vocabulary], list[Candidates]]
 """From logits to graphs, for every sample at least one, the likeliest first."""
 
 
@@ -25,29 +23,41 @@ class Decoder(StrEnum):
     """The most probable molecule that obeys valence and is in one piece."""
 
 
-RANKING_SECONDS = {Decoder.PLAIN: 0.05, Decoder.VALID: 0.5}
-"""For one prediction of an evaluation."""
+@dataclass(frozen=True)
+class Effort:
+    """What one prediction may cost.
+
+    looked_at: assignments among which plain candidates are sought. programs: mixed-integer programs for valid
+    ones; None: any number. seconds: for valid ones, after which the best so far must do.
+    """
+
+    looked_at: int
+    programs: int | None
+    seconds: float
+
+
+PREDICTING = Effort(looked_at=LOOKED_AT, programs=None, seconds=2.0)
+RANKING = Effort(looked_at=200, programs=8, seconds=5.0)
+"""For one of the many predictions of an evaluation, whose figures must not depend on how busy the machine is: the
+seconds are for programs that do not end. A poor model's candidates are countless places of the same few graphs."""
 
 
 def candidates(
-    prediction: Prediction, vocabulary: Vocabulary, decoder: Decoder, count: int, *, seconds: float = SECONDS
+    prediction: Prediction,
+    vocabulary: Vocabulary,
+    decoder: Decoder,
+    count: int,
+    *,
+    effort: Effort = PREDICTING,
 ) -> list[Candidates]:
     """For every sample its most probable distinct graphs, up to `count`."""
     if decoder is Decoder.PLAIN:
-        return plain_candidates(prediction, vocabulary, count, seconds=seconds)
+        return plain_candidates(prediction, vocabulary, count, looked_at=effort.looked_at)
     if vocabulary.edges != BONDS:
         raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
-    return valid_candidates(prediction, vocabulary, count, seconds=seconds)
+    return valid_candidates(prediction, vocabulary, count, seconds=effort.seconds, programs=effort.programs)
 
 
 def ranking(decoder: Decoder, count: int) -> Ranking:
-    """The graphs of `candidates` for many predictions, without their probabilities.
-
-    Each gets less time: a poor model's candidates are countless placements of the same few graphs.
-    """
-
-    def rank(prediction: Prediction, vocabulary: Vocabulary) -> list[list[Graph]]:
-        found = candidates(prediction, vocabulary, decoder, count, seconds=RANKING_SECONDS[decoder])
-        return [[candidate.graph for candidate in each.candidates] for each in found]
-
-    return rank
+    """The `candidates` of the many predictions of an evaluation."""
+    return lambda prediction, vocabulary: candidates(prediction, vocabulary, decoder, count, effort=RANKING)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from graphwright.decoding import Slots, harden
+from graphwright.decoding import Candidates, Slots, harden
 from graphwright.graphs import Graph, Vocabulary
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import AlignedSlots, Report, evaluate_graphs
@@ -22,14 +22,14 @@ from graphwright.transport import mirror_descent, round_to_permutation
 class Evaluation:
     """Predicted graphs beside their targets, in order, and their figures.
 
-    ranked: for every sample the graphs that a ranking decoder found, the likeliest first; empty without one.
+    ranked: for every sample what a ranking decoder found; empty without one.
     """
 
     indices: list[int]
     predicted: list[Graph]
     targets: list[Graph]
     report: Report
-    ranked: list[list[Graph]] = field(default_factory=list)
+    ranked: list[Candidates] = field(default_factory=list)
 
 
 @torch.no_grad()
@@ -54,7 +54,7 @@ def evaluate_predictor(
     predictor.eval()
     device = next(predictor.parameters()).device
     slots, assignments, targets = [], [], []
-    ranked: list[list[Graph]] = []
+    ranked: list[Candidates] = []
     try:
         for start in range(0, len(indices), batch_size):
             inputs, target = samples.batch(indices[start : start + batch_size])
@@ -73,6 +73,6 @@ def evaluate_predictor(
         torch.cat([part.node_labels for part in slots]),
         torch.cat([part.edge_labels for part in slots]),
     )
-    predicted = joined.graphs(vocabulary) if rank is None else [graphs[0] for graphs in ranked]
+    predicted = joined.graphs(vocabulary) if rank is None else [each.candidates[0].graph for each in ranked]
     report = evaluate_graphs(predicted, targets, AlignedSlots(joined, torch.cat(assignments)))
     return Evaluation(list(indices), predicted, targets, report, ranked)

@@ -6,7 +6,7 @@ import json
 import math
 import multiprocessing
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from time import perf_counter
@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Run, Train, to_yaml
-from graphwright.tasks import Order, Ordered, Samples, resolved, task_of
+from graphwright.tasks import Order, Ordered, Samples, resolved, task_of, unusable_rows
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.console import Display
@@ -45,11 +45,15 @@ class DivergenceError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A finished run: its folder, how far it came, its last validation."""
+    """A finished run: its folder, how far it came, its last validation.
+
+    unusable: training rows that no sample was made of, by reason, as far as this session's first process met them.
+    """
 
     folder: Path
     progress: Progress
     metrics: dict[str, Any]
+    unusable: dict[str, int] = field(default_factory=dict)
 
 
 def train(run: Run, folder: Path, *, resume: bool = False, display: Display | None = None) -> Trained:
@@ -121,7 +125,7 @@ class _Session:
         if interrupted:
             raise KeyboardInterrupt
         self._finish()
-        return Trained(self.folder, self.progress, self.progress.metrics)
+        return Trained(self.folder, self.progress, self.progress.metrics, unusable_rows(self.data))
 
     def _steps(self) -> bool:
         """Steps until the budget is used up or (the result says so) an interrupt asks to stop."""
@@ -319,7 +323,8 @@ class _Session:
     def _finish(self) -> None:
         if self.fabric.is_global_zero:
             progress = self.progress
-            facts = {"step": progress.step, "seconds": progress.seconds, "validation": progress.metrics}
+            facts: dict[str, Any] = {"step": progress.step, "seconds": progress.seconds}
+            facts |= {"validation": progress.metrics, "unusable_rows": unusable_rows(self.data)}
             (self.folder / "metrics.json").write_text(json.dumps(facts, indent=2) + "\n")
 
     def _fraction(self) -> float:

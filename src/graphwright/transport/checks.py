@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 import torch
 from torch import Tensor
 
@@ -42,15 +44,15 @@ def check_interval(name: str, tensor: Tensor, low: float, high: float) -> None:
 
 
 def check_positive(name: str, value: float) -> None:
-    """Raise unless a setting is a positive finite number."""
-    if not 0 < value < float("inf"):
-        raise ValueError(f"{name} must be a positive number, got {value}")
+    """Raise unless a setting is a positive finite number (a tensor is none: nothing differentiates in it)."""
+    if not isinstance(value, Real) or not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
 def check_count(name: str, value: int) -> None:
-    """Raise unless a setting counts at least one."""
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
+    """Raise unless a setting is a whole number, at least one."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
 
 
 def check_plan(name: str, plan: Tensor, shape: tuple[int, ...], reference_name: str, reference: Tensor) -> None:

@@ -49,9 +49,9 @@ def mirror_descent(
     kernels = kernels_for(first)
     if kernels is not None and isinstance(active, QuadraticForm):
         done = kernels.mirror_descent(
-            active, first, log_first, step_size=n / tau, outer=outer, inner=inner, tolerance=tolerance
+            active, first, log_first, step_size=n / tau, outer=int(outer), inner=int(inner), tolerance=tolerance
         )
-        check_finite("the projected plan", done.plan)
+        check_finite("log_kernel", done.plan)  # a plan has no other way to become NaN
     else:
         done = _descend(active, first, log_first, tau, outer, inner, tolerance)
     row_error, column_error = marginal_errors(done.plan)

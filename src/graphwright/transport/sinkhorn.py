@@ -34,14 +34,16 @@ def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1
     check_like("cost", cost, "cost", cost)
     check_positive("epsilon", epsilon)
     check_count("iterations", iterations)
-    shift = row_shift(cost)
-    _check_range(cost, shift, epsilon)
-    matrix, row, columns, figures = _UnrolledSinkhorn.apply(cost, epsilon, iterations)  # type: ignore[no-untyped-call]
-    row_error, column_error, objective = figures.unbind(1)
+    result = _UnrolledSinkhorn.apply(cost, float(epsilon), int(iterations))  # type: ignore[no-untyped-call]
+    matrix, row, column, figures = result
+    if not torch.isfinite(figures).all():
+        check_finite("cost", cost)
+        check_finite(f"cost / epsilon (epsilon = {epsilon:g})", log_kernel_of(cost.detach(), epsilon))
+    row_error, column_error, objective, _ = figures.unbind(1)
     return Plan(
         matrix=matrix,
-        row_potential=epsilon * row + shift[:, :, 0],
-        column_potential=epsilon * columns[:, -1],
+        row_potential=row,
+        column_potential=column,
         row_error=row_error,
         column_error=column_error,
         objective=objective,
@@ -50,21 +52,13 @@ def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1
     )
 
 
-def row_shift(cost: Tensor) -> Tensor:
-    """(b, n, 1) least of each row of the cost.
+def log_kernel_of(cost: Tensor, epsilon: float) -> Tensor:
+    """(b, n, n) L = (least of the row - cost) / epsilon.
 
     A plan does not change when a constant is added to a row: the row normalisation takes it up. Starting each row
     at 0 keeps the digits for what matters.
     """
-    return cost.detach().amin(2, keepdim=True)
-
-
-def _check_range(cost: Tensor, shift: Tensor, epsilon: float) -> None:
-    """Raise if the cost, or its range divided by epsilon, is not finite; two reductions decide that it is."""
-    most = cost.detach().amax()
-    if not torch.isfinite((most - shift.amin()) / epsilon):
-        check_finite("cost", cost)
-        check_finite(f"cost / epsilon (epsilon = {epsilon:g})", (shift - cost) / epsilon)
+    return (cost.amin(2, keepdim=True) - cost) / epsilon
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +95,16 @@ class _UnrolledSinkhorn(torch.autograd.Function):
         steps = run(cost, epsilon, iterations)
         ctx.save_for_backward(cost, steps.rows, steps.columns)
         ctx.epsilon = epsilon
-        described = (steps.averaged_row, steps.columns, steps.figures)
+        described = (steps.row_potential, steps.column_potential, steps.figures)
         ctx.mark_non_differentiable(*described)
+        ctx.set_materialize_grads(False)
         return steps.plan, *described
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None, None]:
+        if gradients[0] is None:
+            return None, None, None
         cost, rows, columns = ctx.saved_tensors
         kernels = kernels_for(cost)
         run = _backward if kernels is None else kernels.sinkhorn_backward
@@ -116,18 +113,20 @@ class _UnrolledSinkhorn(torch.autograd.Function):
 
 def _forward(cost: Tensor, epsilon: float, iterations: int) -> SinkhornSteps:
     """The steps by torch."""
-    log_kernel = (row_shift(cost) - cost) / epsilon
+    log_kernel = log_kernel_of(cost, epsilon)
     steps = log_domain_steps(log_kernel, iterations)
     # As softmaxes, the two plans have unit sums whatever the potentials' rounding.
     exact = _row_exact(log_kernel, steps.columns[-1]) + _column_exact(log_kernel, steps.rows[-1])
     plan, rows, columns = exact / 2, torch.stack(steps.rows, 1), torch.stack(steps.columns, 1)
-    figures = torch.stack([*marginal_errors(plan), (plan * cost).sum((1, 2))], 1)
-    return SinkhornSteps(plan, rows, columns, steps.averaged_row(), figures)
+    row_potential = epsilon * steps.averaged_row() + cost.amin(2)
+    objective, total = (plan * cost).sum((1, 2)), log_kernel.sum((1, 2))
+    figures = torch.stack([*marginal_errors(plan), objective, total], 1)
+    return SinkhornSteps(plan, rows, columns, row_potential, epsilon * columns[:, -1], figures)
 
 
 def _backward(cost: Tensor, epsilon: float, rows: Tensor, columns: Tensor, gradient: Tensor) -> Tensor:
     """(b, n, n) gradient in the cost of the steps with these potentials, by torch."""
-    log_kernel = (row_shift(cost) - cost) / epsilon
+    log_kernel = log_kernel_of(cost, epsilon)
     steps = rows.shape[1]
     half = gradient / 2
     # Last, averaged step: T = (P_r + P_c) / 2 with P_r = exp(L + f' + g), P_c = exp(L + f + g).

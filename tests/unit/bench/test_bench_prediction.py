@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from graphwright.bench import Remark, measure_prediction
-from graphwright.bench.prediction import compiled_model
 from graphwright.training.saved_model import load_model
 
 
@@ -39,6 +38,6 @@ def test_a_failing_compiler_leaves_a_remark_with_our_speed(model, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_predictions_are_the_same(model):
     inputs, _ = model.task.data("test").batch(range(5))
-    for one, other in zip(model.predict(inputs), compiled_model(model).predict(inputs), strict=True):
+    for one, other in zip(model.predict(inputs), model.compiled().predict(inputs), strict=True):
         assert one.graph == other.graph
         assert one.confidence == pytest.approx(other.confidence, rel=1e-3)

@@ -34,11 +34,15 @@ def test_evaluate_decodes_to_valid_molecules(tiny_molecule_run, tmp_path):
     facts = figures(tiny_molecule_run, "--samples", 4, "--decode", "valid", out=tmp_path / "a.json")
     assert facts["validity"] == 100
     assert facts["decode"] == "valid"
+    assert 0 <= facts["decode_proved"] <= 100
 
 
 def test_evaluate_takes_all_usable_rows_of_a_file_whatever_its_splits(tiny_molecule_run, tmp_path, capsys):
     path = write_molecules(tmp_path / "own.csv", ["CCO", *BAD, "CCN"], ["train", *["val"] * len(BAD), "test"])
-    assert figures(tiny_molecule_run, "--data", path, out=tmp_path / "a.json")["samples"] == 2
+    facts = figures(tiny_molecule_run, "--data", path, out=tmp_path / "a.json")
+    assert facts["samples"] == 2
+    assert facts["unusable_rows"] == dict.fromkeys(BAD.values(), 1)
+    assert "4 unusable rows were left out: 1 " in " ".join(capsys.readouterr().out.split())
     assert cli.main(["evaluate", str(tiny_molecule_run), "--data", str(path), "--seed", "3"]) == cli.USAGE
     assert "give one of the two" in capsys.readouterr().err
 
@@ -90,7 +94,7 @@ def test_predict_reads_every_kind_of_file(tiny_molecule_run, tmp_path, capsys):
     assert cli.main(["predict", str(tiny_molecule_run), *files, "--json", str(out)]) == cli.SOME_FAILED
     errors = capsys.readouterr().err
     for part in (
-        "a.smi:2: unparsable",
+        "a.smi:3: unparsable",
         "e.npy: expected fingerprints of shape (m, 2048)",
         "f.npy cannot be read",
         "g.smi: no such file",
@@ -98,7 +102,7 @@ def test_predict_reads_every_kind_of_file(tiny_molecule_run, tmp_path, capsys):
         assert part in errors
     rows = json.loads(out.read_text())
     assert [row["file"].rsplit("/")[-1] for row in rows] == [
-        "a.smi:1", "a.smi:3", "b.csv:1", "b.csv:2", "c.txt:1", "d.npy:1", "d.npy:2", "d.npy:3",
+        "a.smi:1", "a.smi:4", "b.csv:1", "b.csv:2", "c.txt:1", "d.npy:1", "d.npy:2", "d.npy:3",
     ]  # fmt: skip
     assert rows[0]["graph"] == rows[2]["graph"]
     assert rows[4]["graph"] == rows[5]["graph"] == rows[7]["graph"]
@@ -132,7 +136,9 @@ def test_inspect_counts_and_lists_what_is_unusable(tmp_path, capsys):
     assert "heavy atoms" in printed
     rows = list(csv.DictReader(listed.read_text().splitlines()))
     reasons = ["unparsable", "several fragments"]  # the file's own elements and 32 atoms take the others
-    assert [(row["row"], row["reason"]) for row in rows] == [("5", reasons[0]), ("8", reasons[1])]
+    assert [(row["row"], row["text"], row["reason"]) for row in rows] == [
+        ("6", "not_smiles", reasons[0]), ("9", "C.C", reasons[1]),
+    ]  # fmt: skip
     assert out.stat().st_size > 10_000
 
 
@@ -140,6 +146,38 @@ def test_inspect_knows_the_shipped_data(tmp_path, capsys):
     out = tmp_path / "sheet.png"
     assert cli.main(["data", "inspect", "qm9", "--samples", "40", "--out", str(out)]) == cli.DONE
     assert "128,450" in capsys.readouterr().out
+
+
+SMALL = ["--model.width", "16", "--model.encoder_width", "16", "--model.head_width", "16", "--model.layers", "1",
+         "--matching.target_width", "16", "--matching.dimension", "8", "--train.batch_size", "8",
+         "--train.steps", "6", "--train.validation_samples", "4"]  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_file_of_molecules_is_all_that_training_needs(tmp_path, monkeypatch, capsys, workers):
+    monkeypatch.chdir(tmp_path)
+    tiny_file(tmp_path)
+    assert cli.main(["train", "few.csv", *SMALL, "--train.workers", workers]) == cli.DONE
+    assert "2 unusable rows were left out: 1 unparsable, 1 several fragments" in capsys.readouterr().out
+    found = json.loads((tmp_path / "runs" / "few" / "metrics.json").read_text())
+    assert found["unusable_rows"] == {"unparsable": 1, "several fragments": 1}
+    settings = (tmp_path / "runs" / "few" / "config.yaml").read_text()
+    assert 'elements: "C O N F Si"' in settings
+    assert cli.main(["train", "few.csv", *SMALL]) == cli.USAGE
+    assert "runs/few already holds a run" in capsys.readouterr().err
+
+
+def test_prepared_molecules_are_inspected_and_trained_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "CID-SMILES").write_text(
+        "".join(f"{at}\t{'C' * (1 + at % 15)}O{'C' * (at // 15)}\n" for at in range(210))
+    )
+    assert cli.main(["data", "prepare", "molecules", "CID-SMILES", "--out", "own", "--processes", "1"]) == cli.DONE
+    assert cli.main(["data", "inspect", "own", "--split", "test", "--out", "a.png"]) == cli.DONE
+    assert "heavy atoms" in capsys.readouterr().out
+    assert cli.main(["train", "own", *SMALL, "--out", "run"]) == cli.DONE
+    assert cli.main(["train", "nowhere.csv"]) == cli.USAGE
+    assert "no data 'nowhere.csv'" in capsys.readouterr().err
 
 
 def test_report_and_export_speak_of_molecules(tiny_molecule_run, tmp_path):

@@ -86,6 +86,15 @@ def test_the_program_finds_molecules_in_the_order_of_brute_force(seed: int) -> N
     )
 
 
+@pytest.mark.usefixtures("no_looking")
+@pytest.mark.parametrize("seed", range(6))
+def test_choices_left_out_as_too_unlikely_come_back_where_they_are_better(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constrained, "_REGRET_STEP", 0.3)
+    test_the_program_finds_molecules_in_the_order_of_brute_force(seed)
+
+
 def test_looking_and_program_agree() -> None:
     prediction = random_prediction(4, 3, 7, labels=2)
     for scores in slot_scores(prediction, SMALL):
@@ -244,6 +253,18 @@ def test_without_time_there_is_still_a_molecule() -> None:
     prediction = random_prediction(3, 9, 0)
     for decoding in decode_valid(prediction, QM9, seconds=0.0):
         check_sanitizable(decoding.graph)
+        assert not decoding.proved_optimal
+
+
+def test_without_time_the_atoms_are_kept_and_joined_at_the_likeliest_places() -> None:
+    """Triple bonds where single ones were: no molecule, and no search to mend it."""
+    prediction, _ = noisy_prediction(["c1ccccc1O", "CCOC(N)CC"], 9, 0.0, 0)
+    edges = prediction.edges.clone()
+    edges[:, 3] += 40 * (edges[:, 1] > edges[:, 0])  # single bonds become triple ones
+    worse = Prediction(20 * prediction.presence, edges, prediction.node_labels)
+    for decoding in decode_valid(worse, QM9, seconds=0.0):
+        check_sanitizable(decoding.graph)
+        assert decoding.graph.size == 7
         assert not decoding.proved_optimal
 
 

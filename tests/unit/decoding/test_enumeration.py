@@ -139,8 +139,15 @@ def test_no_candidate_is_refused() -> None:
         plain_candidates(prediction, VOCABULARY, 0)
 
 
-def test_no_time_gives_one_candidate_that_is_not_proved() -> None:
-    prediction, _ = random_scores(4, 0)
-    (result,) = plain_candidates(prediction, VOCABULARY, 5, seconds=0.0)
-    assert len(result.candidates) == 1
-    assert not result.proved
+@pytest.mark.parametrize("looked_at", [1, 7, 40])
+def test_candidates_are_those_of_the_assignments_looked_at(looked_at: int) -> None:
+    prediction, scores = random_scores(4, 0)
+    distinct: list[Assignment] = []
+    for one in itertools.islice(assignments(scores), looked_at):
+        if not any(is_isomorphic(one.graph(VOCABULARY), other.graph(VOCABULARY)) for other in distinct):
+            distinct.append(one)
+    (result,) = plain_candidates(prediction, VOCABULARY, 1000, looked_at=looked_at)
+    assert [each.log_score for each in result.candidates] == [scores.score(one) for one in distinct]
+    assert result.proved  # a graph that is missing cannot score higher
+    with pytest.raises(ValueError, match="at least 1 assignment must be looked at, got 0"):
+        plain_candidates(prediction, VOCABULARY, 5, looked_at=0)

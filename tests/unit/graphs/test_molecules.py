@@ -236,3 +236,11 @@ def test_ten_thousand_real_molecules_survive_the_round_trip(file: str) -> None:
     same, usual = survivors(file, 5_000, 10_000)
     assert same == 10_000
     assert usual >= 9_980
+
+
+@pytest.mark.parametrize("text", ["CC\ufffd", "CC\x01", "CC\u00e9", "C\ufffdC"])
+def test_text_with_damaged_bytes_is_not_its_beginning(text: str) -> None:
+    with pytest.raises(MoleculeError, match="is not SMILES") as error:
+        parse_smiles(text)
+    assert error.value.reason is Reason.UNPARSABLE
+    assert parse_smiles("CC na\u00efve").GetNumAtoms() == 2  # a name behind it may be anything

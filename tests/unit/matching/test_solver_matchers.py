@@ -113,6 +113,17 @@ def test_refined_is_mirror_descent_from_the_learned_plan():
     torch.testing.assert_close(match.auxiliary, problem.objective(learned) + marginal_penalty(learned))
 
 
+def test_the_refined_matcher_pays_for_its_own_plans_marginals():
+    states, prediction, target = case(5)
+    matcher = refined(2)
+    matcher.learned.epsilon, matcher.learned.iterations = 1e-4, 1  # far from converged
+    learned = matcher.learned.plan(states, target)
+    objective = matching_problem(prediction, target, LOSS).objective(learned)
+    paid = matcher(states, prediction, target).auxiliary - objective
+    assert paid.max() > 1e-2
+    torch.testing.assert_close(paid, LOSS.marginals * marginal_penalty(learned))
+
+
 def test_unrolled_refinement_is_the_same_plan_with_its_gradient():
     states, prediction, target = case(5)
     detached, unrolled = refined(2), refined(2, unrolled=True)
@@ -123,6 +134,14 @@ def test_unrolled_refinement_is_the_same_plan_with_its_gradient():
     gradients = [parameter.grad for parameter in unrolled.parameters()]
     assert all(gradient is not None and gradient.isfinite().all() for gradient in gradients)
     assert any(gradient.abs().sum() > 0 for gradient in gradients)
+
+
+def test_the_unrolled_steps_are_differentiated_through_the_objective_too():
+    states, prediction, target = case(5)
+    matcher = refined(2, unrolled=True)
+    plan = matcher.learned.plan(states, target).detach().requires_grad_()
+    problem = matching_problem(prediction, target, LOSS)
+    assert torch.autograd.gradcheck(lambda start: matcher._unroll(problem, start), plan, atol=1e-6)
 
 
 def test_more_refinement_does_not_raise_the_objective():

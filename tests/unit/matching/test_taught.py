@@ -128,7 +128,9 @@ def test_the_gap_is_the_relative_excess_of_the_learned_plans_objective():
     problem = matching_problem(prediction, target, LOSS)
     learned = problem.objective(matcher.learned.plan(states, target).detach()).sum()
     best = solved(prediction, target).objective.sum()
-    assert health["gap"] == pytest.approx(float((learned - best) / best))
+    uniform = problem.objective(torch.full((4, 5, 5), 0.2, dtype=torch.float64)).sum()
+    excess = learned - best
+    assert health["gap"] == pytest.approx(float(max(excess / best, excess / (uniform - best))))
     assert health["gap"] > 0.01
     assert float(matcher.running_gap) == pytest.approx(0.9 + 0.1 * health["gap"])
 
@@ -138,7 +140,7 @@ class Scripted(TaughtMatcher):
 
     def step(self, gap: float) -> bool:
         """One probe; returns whether the solver is on after it."""
-        self._probe(torch.tensor([1 + gap]), torch.tensor([1.0]))
+        self._probe(torch.tensor([1 + gap]), torch.tensor([1.0]), torch.tensor([5.0]))
         return bool(self.taught)
 
 
@@ -157,6 +159,14 @@ def test_the_solver_goes_once_the_running_gap_is_small_and_not_at_one_lucky_batc
         steps += 1
     assert 20 < steps < 60
     assert float(matcher.running_gap) < 0.05
+
+
+def test_a_predictor_that_says_nothing_does_not_free_the_matcher():
+    """All plans cost nearly the same then, the learned one as much as the uniform one."""
+    matcher = scripted()
+    for _ in range(200):
+        matcher._probe(torch.tensor([1.009]), torch.tensor([1.0]), torch.tensor([1.01]))
+    assert bool(matcher.taught)
 
 
 def test_the_solver_stays_while_the_gap_is_above_the_limit():

@@ -24,6 +24,8 @@ NAMES = {
     *(f"coloring-any2graph-{scale}" for scale in ("cpu", "paper")),
     "fingerprint2molecule-cpu",
     "fingerprint2molecule-paper",
+    "ms2scaffold-cpu",
+    "ms2scaffold-paper",
     "qm9",
     "qm9-cpu",
 }
@@ -144,6 +146,27 @@ def test_molecules_on_two_cores(name, capacity, minutes):
     assert run.model.encoder is EncoderKind.FINGERPRINT
     assert run.matching.epsilon == pytest.approx(3.1e-2 / capacity**2, rel=1e-7)
     assert (run.train.minutes, run.train.epochs, run.train.steps) == (minutes, None, None)
+
+
+def test_spectra_on_a_gpu_are_table_4():
+    run, molecules = load_run("ms2scaffold-paper"), load_run("fingerprint2molecule-paper")
+    task, train = run.task, run.train
+    assert (task.kind, task.capacity, task.peaks, task.diffusion) == ("spectrum", 32, 128, True)
+    assert (task.tokens, task.unit) == ("annotated", "spectrum")
+    assert (task.hide_formula, task.hide_conditions, task.drop_peaks, task.jitter) == (0, 0, 0, 0)
+    # The table has one column for both molecular tasks; the epochs differ.
+    assert run.model == molecules.model.model_copy(update={"encoder": EncoderKind.SPECTRUM})
+    assert (run.matching, run.loss) == (molecules.matching, molecules.loss)
+    assert train == molecules.train.model_copy(update={"epochs": 100})
+
+
+def test_spectra_on_two_cores():
+    run = load_run("ms2scaffold-cpu")
+    assert (run.task.kind, run.task.capacity, run.task.unit) == ("spectrum", 32, "molecule")
+    assert run.model.encoder is EncoderKind.SPECTRUM
+    assert run.matching.epsilon == pytest.approx(3.1e-2 / 32**2, rel=1e-7)
+    assert 0 < run.task.hide_formula < 0.5  # one model with and without formulas
+    assert run.train.minutes <= 120
 
 
 def test_the_demo_is_small_and_short():

@@ -56,6 +56,34 @@ def test_heads_must_divide_the_encoders_width_only_where_there_are_heads():
     assert load_run("coloring10", [Override("model.encoder_heads", "3")]).model.encoder_heads == 3
 
 
+@pytest.mark.parametrize(
+    ("pairs", "named"),
+    [
+        (
+            (("matching.kind", "conditional_gradient"), ("loss.objective", "J_b")),
+            "matching.kind conditional_gradient",
+        ),
+        (
+            (("matching.kind", "refined"), ("matching.unrolled", "true"), ("loss.objective", "J_a")),
+            "matching.unrolled",
+        ),
+        (
+            (
+                ("matching.kind", "conditional_gradient"),
+                ("loss.order", "target_first"),
+                ("loss.reading", "literal"),
+            ),
+            "matching.kind conditional_gradient",
+        ),
+    ],
+)
+def test_a_matching_that_cannot_minimise_the_objective_is_refused_before_training(pairs, named):
+    assert f"{named} needs loss.objective J, not swapped literally, got" in message("coloring10", *pairs)
+    without = [Override(*pair) for pair in pairs if pair[0].startswith("loss.")]
+    assert load_run("coloring10", [*without, Override("matching.kind", "mirror")])
+    assert load_run("coloring10", [*without, Override("matching.kind", "refined")])
+
+
 def test_a_setting_of_another_kind_is_answered_with_those_that_there_are():
     assert message("qm9-cpu", ("task.noise", "0.1")) == (
         "--task.noise: a fingerprint task has no such setting; it has kind, data, capacity, elements, diffusion"
@@ -70,7 +98,7 @@ def test_another_kind_starts_from_its_own_defaults():
 
 def test_an_unknown_kind_is_answered_with_the_nearest():
     assert message("coloring10", ("task.kind", "fingerprints")) == (
-        "--task.kind must be one of coloring, fingerprint, got 'fingerprints'; did you mean fingerprint?"
+        "--task.kind must be one of coloring, fingerprint, spectrum, got 'fingerprints'; did you mean fingerprint?"
     )
 
 

@@ -8,9 +8,9 @@ import torch
 from graphwright.losses import graph_loss
 from graphwright.matching import LabelMatcher, LearnedMatcher, RefinedMatcher, SolverMatcher, TaughtMatcher
 from graphwright.settings import MatchingKind
-from graphwright.tasks.coloring import ColoringDataset
+from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, build_matcher
-from graphwright.training.assembly import LOSS_TERMS, TERMS, StepResult, coloring_config, loss_settings
+from graphwright.training.assembly import LOSS_TERMS, TERMS, StepResult, loss_settings
 from tiny import tiny_settings
 
 KINDS = {

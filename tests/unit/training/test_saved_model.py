@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from graphwright.graphs import Prediction
-from graphwright.tasks.coloring import ColoringDataset
+from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import checkpoint as checkpoints
-from graphwright.training.assembly import coloring_config
 from graphwright.training.checkpoint import CheckpointError
 from graphwright.training.saved_model import confidence, export_model, load_model, shipped_names
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -71,6 +73,24 @@ def test_double_precision_kernels_equal_torch(by_torch, n, epsilon, iterations):
     torch.testing.assert_close(plan, expected, rtol=1e-7, atol=1e-9)
     scale = max(1.0, float(expected_gradient.abs().max()))
     torch.testing.assert_close(gradient / scale, expected_gradient / scale, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("whole", [int, np.int64])
+def test_whole_numbers_of_any_kind_are_numbers(whole):
+    cost = torch.rand(3, 6, 6, generator=torch.Generator().manual_seed(0))
+    weight = torch.randn(3, 6, 6, generator=torch.Generator().manual_seed(1))
+    ours = plan_and_gradient(cost, weight, whole(1), whole(20))
+    expected = plan_and_gradient(cost, weight, 1.0, 20)
+    assert all(torch.equal(one, other) for one, other in zip(ours, expected, strict=True))
+    problem = matching_problem(6, torch.float32, SelfLoops.EXCLUDED, 1)
+    ours = mirror_descent(problem, tau=whole(1), outer=whole(5), inner=whole(7), tolerance=whole(1))
+    assert torch.equal(ours.matrix, mirror_descent(problem, tau=1.0, outer=5, inner=7, tolerance=1.0).matrix)
+
+
+def test_no_samples_give_no_plans():
+    plan = sinkhorn(torch.zeros(0, 4, 4), 0.1, 5)
+    assert plan.matrix.shape == (0, 4, 4)
+    assert plan.converged.shape == (0,)
 
 
 @needs_kernels
@@ -235,6 +255,16 @@ def test_mirror_descent_with_a_target_cost_equals_torch(by_torch):
 
 
 @needs_kernels
+@pytest.mark.parametrize("self_loops", list(SelfLoops))
+def test_mirror_descent_with_a_soft_mask_equals_torch(by_torch, self_loops):
+    problem = matching_problem(9, torch.float64, self_loops, 2)
+    soft = 0.7 * problem.mask * torch.rand(problem.mask.shape, generator=torch.Generator().manual_seed(0))
+    problem = replace(problem, mask=soft)
+    ours, expected = mirror_descent(problem), by_torch(mirror_descent, problem)
+    torch.testing.assert_close(ours.matrix, expected.matrix, rtol=1e-6, atol=1e-8)
+
+
+@needs_kernels
 @pytest.mark.parametrize("tau", [1.0, 0.1, 1e-3])
 def test_mirror_descent_from_a_permutation_equals_torch(by_torch, tau):
     problem = matching_problem(7, torch.float64, SelfLoops.EXCLUDED, 1)
@@ -249,6 +279,7 @@ def test_a_failing_compiler_is_named_in_one_line_and_torch_takes_over(monkeypatc
         raise BuildError("no C++ compiler on the path")
 
     monkeypatch.setattr(library, "build", fail)
+    monkeypatch.delenv("GRAPHWRIGHT_NATIVE", raising=False)
     load.cache_clear()
     try:
         with caplog.at_level(logging.WARNING, "graphwright"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,14 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from graphwright.graphs import GraphBatch, Vocabulary
-from graphwright.graphs.molecules import MoleculeError
-from graphwright.tasks.molecules.fingerprint import tokens
+from graphwright.graphs.molecules import MoleculeError, Reason
+from graphwright.tasks.molecules.batch import collate_molecules
 from graphwright.tasks.molecules.sample import MoleculeSample, pack, read_molecule, unpack
 from graphwright.tasks.molecules.source import SmilesTable
 from graphwright.tasks.task import Rejection
+
+REASONS = tuple(Reason)
+USABLE = 1
 
 
 class NoMoleculeError(ValueError):
@@ -44,6 +45,10 @@ class MoleculeDataset(Dataset[MoleculeSample]):
         self.table, self.vocabulary, self.capacity = table, vocabulary, capacity
         self.rows = rows
         self._packed: dict[int, bytes | MoleculeError] = {}
+        # Data workers write into the same memory, so that the process that started them can count.
+        self._seen = torch.zeros(len(table), dtype=torch.uint8)
+        self._seen.share_memory_()  # type: ignore[no-untyped-call]
+        """(r,) what became of every row of the file: 0 not parsed yet, 1 usable, above that its reason."""
         if limit is not None:
             self.rows = self._usable(limit)
         if not len(self.rows) or self._first_usable(0) is None:
@@ -67,11 +72,15 @@ class MoleculeDataset(Dataset[MoleculeSample]):
 
     @property
     def rejected(self) -> list[Rejection]:
-        """The unusable rows among those parsed so far, in this process; rows count from 0."""
-        faults = [(row, found) for row, found in self._packed.items() if isinstance(found, MoleculeError)]
-        return [
-            Rejection(row, str(fault.reason), fault.detail) for row, fault in sorted(faults, key=itemgetter(0))
-        ]
+        """The unusable rows among those parsed so far, in this process and in data workers."""
+        rows = torch.nonzero(self._seen > USABLE)[:, 0].tolist()
+        return [self._rejection(row, fault) for row in rows if isinstance(fault := self._read(row), MoleculeError)]
+
+    def unusable(self) -> dict[str, int]:
+        """How many these are, by reason, the commonest first."""
+        counts = torch.bincount(self._seen, minlength=1 + USABLE + len(REASONS))[1 + USABLE :].tolist()
+        found = {str(reason): count for reason, count in zip(REASONS, counts, strict=True) if count}
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
         """Tokens and graphs of some molecules."""
@@ -79,19 +88,7 @@ class MoleculeDataset(Dataset[MoleculeSample]):
 
     def collate(self, samples: Sequence[MoleculeSample]) -> tuple[Tensor, GraphBatch]:
         """(b, k) tokens, and the graphs padded to the capacity."""
-        b, n = len(samples), self.capacity
-        mask, atoms = np.zeros((b, n), bool), np.zeros((b, n), np.int64)
-        bonds = np.zeros((b, n, n), np.int64)
-        for at, sample in enumerate(samples):
-            mask[at, : len(sample.atoms)] = True
-            atoms[at, : len(sample.atoms)] = sample.atoms
-            first, second, code = sample.bonds.T
-            bonds[at, first, second] = code
-            bonds[at, second, first] = code
-        target = GraphBatch(
-            torch.from_numpy(mask), torch.from_numpy(atoms), torch.from_numpy(bonds), self.vocabulary
-        )
-        return tokens([sample.bits for sample in samples]), target
+        return collate_molecules(samples, self.vocabulary, self.capacity)
 
     def digest(self) -> str:
         """SHA-256 of the file."""
@@ -106,6 +103,7 @@ class MoleculeDataset(Dataset[MoleculeSample]):
             except MoleculeError as error:
                 found = error
             self._packed[row] = found
+            self._seen[row] = USABLE if isinstance(found, bytes) else 1 + USABLE + REASONS.index(found.reason)
         return found
 
     def _first_usable(self, at: int) -> int | None:
@@ -128,8 +126,15 @@ class MoleculeDataset(Dataset[MoleculeSample]):
     def _no_molecule(self, rows: int) -> str:
         if not rows:
             return f"{self.table.path} has no row in this split"
-        rejected = self.rejected
-        counts = Counter(each.reason for each in rejected)
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
-        first = f"row {rejected[0].row}: {rejected[0].detail}"
-        return f"{self.table.path} has no usable molecule in {rows:,} rows ({reasons}); {first}"
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.unusable().items())
+        row = int(torch.nonzero(self._seen > USABLE)[0])
+        first = self._read(row)
+        assert isinstance(first, MoleculeError)
+        return (
+            f"{self.table.path} has no usable molecule in {rows:,} rows ({reasons}); "
+            f"row {self.table.numbers[row]}: {first.detail}"
+        )
+
+    def _rejection(self, row: int, fault: MoleculeError) -> Rejection:
+        text = self.table.smiles[row].as_py() or ""
+        return Rejection(int(self.table.numbers[row]), str(fault.reason), fault.detail, text)

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.graphs.molecules import molecule_vocabulary
-from graphwright.tasks.molecules.fingerprint import tokens
+from graphwright.tasks.molecules.batch import collate_molecules
 from graphwright.tasks.molecules.prepare.manifest import SHARDS, Manifest, ManifestError, read_manifest
 from graphwright.tasks.molecules.prepare.shard_file import ShardRecord
 from graphwright.tasks.molecules.sample import MoleculeSample
@@ -93,19 +92,7 @@ class ShardDataset(Dataset[MoleculeSample]):
 
     def collate(self, samples: Sequence[MoleculeSample]) -> tuple[Tensor, GraphBatch]:
         """(b, k) tokens, and the graphs padded to the capacity."""
-        b, n = len(samples), self.capacity
-        mask, atoms = np.zeros((b, n), bool), np.zeros((b, n), np.int64)
-        bonds = np.zeros((b, n, n), np.int64)
-        for at, sample in enumerate(samples):
-            mask[at, : len(sample.atoms)] = True
-            atoms[at, : len(sample.atoms)] = sample.atoms
-            first, second, code = sample.bonds.T
-            bonds[at, first, second] = code
-            bonds[at, second, first] = code
-        target = GraphBatch(
-            torch.from_numpy(mask), torch.from_numpy(atoms), torch.from_numpy(bonds), self.vocabulary
-        )
-        return tokens([sample.bits for sample in samples]), target
+        return collate_molecules(samples, self.vocabulary, self.capacity)
 
     def digest(self) -> str:
         """SHA-256 of what the shards were made from and what came of it, wherever the sources lay."""

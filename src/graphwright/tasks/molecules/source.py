@@ -1,52 +1,59 @@
-"""SMILES and their splits from a file: Parquet, CSV, TSV or one SMILES a line."""
+"""SMILES and their splits from a file: Parquet, CSV, TSV, one SMILES a line, or PubChem's CID-SMILES."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
+from graphwright.graphs.molecules import MoleculeError, parse_smiles
+from graphwright.tasks.molecules.prepare.columns import smiles_column
+from graphwright.tasks.molecules.prepare.lines import LineReader, SourceError
+from graphwright.tasks.molecules.prepare.sources import Source, SourceKind
 from graphwright.tasks.split import SPLITS, Split
 
 SHIPPED = Path(__file__).parents[2] / "data"
 """Data sets that come with the package, a Parquet file each."""
+MOLECULE_SETS = ("molecules", "qm9")
 NAMES = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
          "validation": "validation", "dev": "validation", "test": "test"}  # fmt: skip
 """What a split may be called in a file."""
+SPLIT_COLUMN = "split"
 TENTHS = {"validation": 8, "test": 9}
-COLUMNS = ("smiles", "canonical_smiles", "isosmiles")
-SMILES_LINES = (".smi", ".smiles", ".txt", ".ism")
 
 
 @dataclass(frozen=True, eq=False)
 class SmilesTable:
     """The rows of a file. smiles: (r,) strings, null where a row has none. split: (r,) names or nulls, or None.
 
-    unreadable: lines of the file that are no rows at all.
+    numbers: (r,) how a person counts the rows, from 1: lines of a file of lines, rows below the header of a table.
     """
 
     path: Path
     smiles: pa.StringArray
     split: pa.StringArray | None
-    unreadable: int = 0
+    numbers: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.smiles)
 
     def rows(self, split: Split) -> NDArray[np.int64]:
-        """Indices of a split's rows: by the file's column, or 80, 10 and 10 % by a hash of the SMILES."""
+        """Indices of a split's rows: by the file's column, or 80, 10 and 10 % by a hash of the molecule."""
         if self.split is not None:
             wanted = [name for name, meaning in NAMES.items() if meaning == split]
             chosen = pc.is_in(pc.utf8_lower(self.split), pa.array(wanted)).to_numpy(zero_copy_only=False)
             return np.flatnonzero(chosen)
-        tenth = np.array([_tenth(text) for text in self.smiles.to_pylist()], np.int64)
+        tenth = self._tenths
         return np.flatnonzero(tenth == TENTHS[split] if split in TENTHS else tenth < min(TENTHS.values()))
 
     def digest(self) -> str:
@@ -54,10 +61,15 @@ class SmilesTable:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
+    @cached_property
+    def _tenths(self) -> NDArray[np.int64]:
+        """(r,) a number from 0 to 9, the same for all rows of one molecule however it is written."""
+        return np.array([_tenth(_molecule_key(text)) for text in self.smiles.to_pylist()], np.int64)
+
 
 def shipped_data() -> list[str]:
-    """Names of the data sets that come with the package."""
-    return sorted(path.stem for path in SHIPPED.glob("*.parquet"))
+    """Names of the molecules that come with the package."""
+    return [name for name in MOLECULE_SETS if (SHIPPED / f"{name}.parquet").is_file()]
 
 
 def find_data(name: str) -> Path:
@@ -71,70 +83,107 @@ def find_data(name: str) -> Path:
 
 def read_smiles(path: Path) -> SmilesTable:
     """The SMILES of a file, whatever of the formats it is in; an error names what was expected."""
-    readers: dict[str, Callable[[Path], SmilesTable]] = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}
-    readers |= dict.fromkeys(SMILES_LINES, _lines)
-    suffix = path.suffix.lower()
-    if suffix not in readers:
-        raise ValueError(f"{path}: expected a file of {', '.join(readers)}")
+    source = Source.of(path)
     try:
-        table = readers[suffix](path)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        if source.kind is SourceKind.PARQUET:
+            table = _parquet(path)
+        elif source.kind in _SEPARATORS:
+            table = _separated(path, _SEPARATORS[source.kind])
+        else:
+            table = _lines(source)
+    # Two columns of one name are a KeyError.
+    except (OSError, KeyError, pa.ArrowException) as error:
         raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not len(table):
         raise ValueError(f"{path} has no rows")
+    if table.split is not None:
+        found = set(pc.unique(pc.utf8_lower(table.split)).to_pylist()) - {None}
+        strange = sorted(found - set(NAMES))
+        if strange:
+            raise ValueError(f"{path}: column split holds {strange[0]!r}, expected {', '.join(SPLITS)}")
     return table
+
+
+_SEPARATORS = {SourceKind.CSV: ",", SourceKind.TSV: "\t"}
 
 
 def _parquet(path: Path) -> SmilesTable:
     names = parquet.read_schema(path).names
-    column = _smiles_column(path, names)
-    wanted = [column, *(["split"] if "split" in names else [])]
-    return _table(path, parquet.read_table(path, columns=wanted), column, 0)
+    wanted = [names[at] for at in (_smiles_column(path, names), _split_column(names)) if at is not None]
+    table = parquet.read_table(path, columns=wanted)
+    smiles, *split = (table[name].cast(pa.string()).combine_chunks() for name in wanted)
+    return SmilesTable(path, smiles, split[0] if split else None, np.arange(1, len(smiles) + 1))
 
 
-def _csv(path: Path) -> SmilesTable:
-    skipped = []
+def _separated(path: Path, separator: str) -> SmilesTable:
+    """Records below a header; one that is too short, or that no reader can make out, has no SMILES."""
+    with closing(LineReader(path)) as lines:
+        # csv needs the ends of lines to put quoted ones together again.
+        reader = csv.reader((line + "\n" for line in lines), delimiter=separator)
+        records = _records(reader)
+        names = next(records, None)
+        if names is None:
+            raise ValueError(f"{path} has no rows")
+        text_at, split_at = _smiles_column(path, names), _split_column(names)
+        rows = [(number, record) for number, record in enumerate(records, 1) if record != []]
+    smiles = [_field(record, text_at) for _, record in rows]
+    split = None if split_at is None else [_field(record, split_at) for _, record in rows]
+    return _table(path, smiles, split, [number for number, _ in rows])
 
-    def skip(row: csv.InvalidRow) -> str:
-        skipped.append(row.number)
-        return "skip"
 
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    table = csv.read_csv(
+def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    while True:
+        try:
+            yield next(reader)
+        except csv.Error:
+            yield [""]
+        except StopIteration:
+            return
+
+
+def _field(record: Sequence[str], at: int) -> str | None:
+    return record[at].strip() or None if at < len(record) else None
+
+
+def _lines(source: Source) -> SmilesTable:
+    """Lines that are not empty."""
+    with closing(source.open()) as lines:
+        rows = [(number, row.text) for number, row in enumerate(lines, 1) if row.text != ""]
+    return _table(source.path, [text for _, text in rows], None, [number for number, _ in rows])
+
+
+def _table(
+    path: Path, smiles: Sequence[str | None], split: Sequence[str | None] | None, numbers: Sequence[int]
+) -> SmilesTable:
+    return SmilesTable(
         path,
-        parse_options=csv.ParseOptions(delimiter=separator, invalid_row_handler=skip),
-        convert_options=csv.ConvertOptions(check_utf8=False, strings_can_be_null=True),
+        pa.array(smiles, pa.string()),
+        None if split is None else pa.array(split, pa.string()),
+        np.array(numbers, np.int64),
     )
-    return _table(path, table, _smiles_column(path, table.column_names), len(skipped))
 
 
-def _lines(path: Path) -> SmilesTable:
-    """SMILES up to the first blank or tab of every line that is not empty."""
-    lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    smiles = [line.split()[0] for line in lines if line.split()]
-    return SmilesTable(path, pa.array(smiles, pa.string()), None)
+def _smiles_column(path: Path, names: Sequence[str]) -> int:
+    try:
+        return smiles_column(path, names, None)
+    except SourceError as error:
+        # Its own message names an option of `data prepare`.
+        raise ValueError(f"{path} has no column smiles, only {', '.join(names) or 'none'}") from error
 
 
-def _smiles_column(path: Path, names: list[str]) -> str:
-    found = next((name for wanted in COLUMNS for name in names if name.strip().lower() == wanted), None)
-    if found is None:
-        raise ValueError(f"{path} has no column smiles, only {', '.join(names) or 'none'}")
-    return found
+def _split_column(names: Sequence[str]) -> int | None:
+    return next((at for at, name in enumerate(names) if name.strip().lower() == SPLIT_COLUMN), None)
 
 
-def _table(path: Path, table: pa.Table, column: str, unreadable: int) -> SmilesTable:
-    strings = [
-        table[name].cast(pa.string()).combine_chunks() if name in table.column_names else None
-        for name in (column, "split")
-    ]
-    smiles, split = (pa.concat_arrays(s.chunks) if isinstance(s, pa.ChunkedArray) else s for s in strings)
-    if split is not None:
-        found = set(pc.unique(pc.utf8_lower(split)).to_pylist()) - {None}
-        strange = sorted(found - set(NAMES))
-        if strange:
-            raise ValueError(f"{path}: column split holds {strange[0]!r}, expected {', '.join(SPLITS)}")
-    return SmilesTable(path, smiles, split, unreadable)
+def _molecule_key(text: str | None) -> str:
+    """What all ways to write a molecule, and its stereoisomers, have in common; the text if it is none."""
+    from rdkit import Chem
+
+    try:
+        return Chem.MolToSmiles(parse_smiles(text or ""), isomericSmiles=False)
+    except MoleculeError:
+        return text or ""
 
 
-def _tenth(text: str | None) -> int:
-    return int.from_bytes(hashlib.sha256((text or "").encode()).digest()[:8], "big") % 10
+def _tenth(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % 10

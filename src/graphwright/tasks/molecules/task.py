@@ -80,7 +80,12 @@ class Fingerprint2Molecule:
             return Vocabulary(named, BONDS)
         if self._is_prepared:
             return self._shards("train").vocabulary
-        return molecule_vocabulary(elements_of(_table(find_data(self.settings.data)).smiles.to_pylist()))
+        table = _table(find_data(self.settings.data))
+        found = elements_of(table.smiles.to_pylist())
+        if not found:
+            # Without an atom there is no molecule, which is an error that says why.
+            MoleculeDataset(table, np.arange(len(table)), molecule_vocabulary(["C"]), self.capacity)
+        return molecule_vocabulary(found)
 
     def resolved(self) -> FingerprintTask:
         """The settings with the elements in the data named, which a trained model must know without them."""

@@ -7,8 +7,9 @@ using namespace graphwright;
 
 #define GRAPHWRIGHT_KERNELS(F, SUFFIX)                                                                               \
     void sinkhorn_forward_##SUFFIX(const F* cost, double epsilon, int64_t batch, int64_t n, int64_t steps, int64_t threads,    \
-                                   F* plan, F* rows, F* columns, F* averaged_row, F* figures) {                      \
-        sinkhorn_forward<F>(cost, F(epsilon), batch, n, steps, threads, plan, rows, columns, averaged_row, figures);       \
+                                   F* plan, F* rows, F* columns, F* row_potential, F* column_potential, F* figures) { \
+        sinkhorn_forward<F>(cost, F(epsilon), batch, n, steps, threads, plan, rows, columns, row_potential,                \
+                            column_potential, figures);                                                              \
     }                                                                                                                \
     void sinkhorn_backward_##SUFFIX(const F* cost, double epsilon, const F* rows, const F* columns, const F* gradient,         \
                                     int64_t batch, int64_t n, int64_t steps, int64_t threads, F* out) {              \

@@ -20,18 +20,30 @@ if TYPE_CHECKING:
 WORTH_A_THREAD = 200_000
 """Elementary operations below which starting another thread costs more than it saves."""
 TYPES = {torch.float32: "f32", torch.float64: "f64"}
+ARGUMENTS = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
+SIGNATURES = {
+    "sinkhorn_forward": "pdiiiipppppp",
+    "sinkhorn_backward": "pdpppiiiip",
+    "l1_forward": "ppiiiiip",
+    "l1_backward": "pppiiiiipp",
+    "mirror_descent": "ppppppiippiidiidipppp",
+}
+"""The arguments of kernels.cpp, declared: an epsilon of 1 would else travel as an integer, where none is read."""
 
 
 class SinkhornSteps(NamedTuple):
-    """plan (b, n, n), row potentials (b, K, n), column potentials (b, K + 1, n), averaged last row (b, n).
+    """K Sinkhorn steps on L = (least of the row - cost) / epsilon.
 
-    figures: (b, 3) largest |row sum - 1|, largest |column sum - 1| and <cost, plan>.
+    plan: (b, n, n). rows: (b, K, n) and columns: (b, K + 1, n) potentials of the steps, in units of epsilon.
+    row_potential, column_potential: (b, n) of the plan, in units of the cost.
+    figures: (b, 4) largest |row sum - 1|, largest |column sum - 1|, <cost, plan>, sum of L.
     """
 
     plan: Tensor
     rows: Tensor
     columns: Tensor
-    averaged_row: Tensor
+    row_potential: Tensor
+    column_potential: Tensor
     figures: Tensor
 
 
@@ -56,8 +68,8 @@ class Kernels:
         b, n, _ = cost.shape
         plan = torch.empty_like(cost)
         rows, columns = cost.new_empty(b, iterations, n), cost.new_empty(b, iterations + 1, n)
-        averaged, figures = cost.new_empty(b, n), cost.new_empty(b, 3)
-        steps = SinkhornSteps(plan, rows, columns, averaged, figures)
+        potentials = (cost.new_empty(b, n), cost.new_empty(b, n))
+        steps = SinkhornSteps(plan, rows, columns, *potentials, cost.new_empty(b, 4))
         threads = _threads(b * n * n * iterations * 2)
         self._call("sinkhorn_forward", cost, epsilon, b, n, iterations, threads, *steps)
         return steps
@@ -114,7 +126,9 @@ class Kernels:
 
     def _call(self, name: str, *arguments: Tensor | int | float | None) -> None:
         first = next(argument for argument in arguments if isinstance(argument, Tensor))
-        getattr(self.library, f"{name}_{TYPES[first.dtype]}")(*[_as_c(argument) for argument in arguments])
+        function = getattr(self.library, f"{name}_{TYPES[first.dtype]}")
+        function.argtypes, function.restype = [ARGUMENTS[kind] for kind in SIGNATURES[name]], None
+        function(*[argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in arguments])
 
 
 def excludes_loops(form: QuadraticForm) -> bool:
@@ -151,11 +165,3 @@ def load() -> Kernels | None:
 
 def _threads(operations: int) -> int:
     return max(1, min(torch.get_num_threads(), operations // WORTH_A_THREAD))
-
-
-def _as_c(argument: Tensor | int | float | None) -> ctypes.c_void_p | ctypes.c_int64 | ctypes.c_double:
-    if argument is None:
-        return ctypes.c_void_p(None)
-    if isinstance(argument, Tensor):
-        return ctypes.c_void_p(argument.data_ptr())
-    return ctypes.c_int64(argument) if isinstance(argument, int) else ctypes.c_double(argument)

@@ -96,13 +96,13 @@ template <class F> inline void row_sums(const F* matrix, const F* x, int64_t n, 
 }
 
 // L = (least of the row - cost) / epsilon, padded with -inf: a constant on a row of the cost changes no plan.
-template <class F> inline void pack_kernel(const F* cost, int64_t n, F epsilon, F* kernel) {
+template <class F> inline void pack_kernel(const F* cost, int64_t n, F epsilon, F* kernel, F* least) {
     const int64_t stride = padded<F>(n), lanes = Lanes<F>::count;
     pack(cost, n, n, std::numeric_limits<F>::infinity(), kernel);
     for (int64_t i = 0; i < n; ++i) {
         F* row = kernel + i * stride;
-        const F least = *std::min_element(row, row + n);
-        for (int64_t j = 0; j < stride; j += lanes) store(row + j, (least - load(row + j)) / epsilon);
+        least[i] = *std::min_element(row, row + n);
+        for (int64_t j = 0; j < stride; j += lanes) store(row + j, (least[i] - load(row + j)) / epsilon);
     }
 }
 
@@ -114,7 +114,8 @@ template <class F> class Scaling {
     Scaling(int64_t n, Scratch<F>& memory)
         : n_(n), stride_(padded<F>(n)), absorbed(memory.take(n * stride_)), kernel(memory.take(n * stride_)),
           f(memory.take(n)), g(memory.take(n)), f0_(memory.take(n)), g0_(memory.take(n)), u(memory.take(n)),
-          v(memory.take(n)), sums_(memory.take(n)), spare(memory.take(n)) {
+          v(memory.take(n)), sums_(memory.take(n)), spare(memory.take(n)),
+          least(memory.take(n)) {
         // Padding columns are zero in A; a scaling of 1 keeps them harmless.
         std::fill(v, v + stride_, F(1));
     }
@@ -222,13 +223,14 @@ template <class F> class Scaling {
     F* sums_;
 
   public:
-    F* spare;
+    F *spare, *least;
 };
 
-// Largest |row sum - 1|, largest |column sum - 1| and <cost, plan> of a plan (n, n); spare holds n numbers.
-template <class F> inline void describe(const F* plan, const F* cost, int64_t n, F* spare, F* figures) {
+// Largest |row sum - 1|, largest |column sum - 1|, <cost, plan>, and the sum of L, which is finite only if L is.
+template <class F>
+inline void describe(const F* plan, const F* cost, const F* kernel, int64_t n, F* spare, F* figures) {
     std::fill(spare, spare + n, F(0));
-    F row_error = 0, column_error = 0, objective = 0;
+    F row_error = 0, column_error = 0, objective = 0, total = 0;
     for (int64_t i = 0; i < n; ++i) {
         F mass = 0, paid = 0;
         for (int64_t j = 0; j < n; ++j) {
@@ -236,22 +238,24 @@ template <class F> inline void describe(const F* plan, const F* cost, int64_t n,
             mass += entry;
             paid += entry * cost[i * n + j];
             spare[j] += entry;
+            total += kernel[i * padded<F>(n) + j];
         }
         row_error = std::max(row_error, std::abs(mass - 1));
         objective += paid;
     }
     for (int64_t j = 0; j < n; ++j) column_error = std::max(column_error, std::abs(spare[j] - 1));
-    figures[0] = row_error, figures[1] = column_error, figures[2] = objective;
+    figures[0] = row_error, figures[1] = column_error, figures[2] = objective, figures[3] = total;
 }
 
 template <class F>
 void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_t steps, int64_t threads, F* plan,
-                      F* rows, F* columns, F* averaged_row, F* figures) {
+                      F* rows, F* columns, F* row_potential, F* column_potential, F* figures) {
     for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Scaling<F>::scratch(n));
         auto scaling = std::make_shared<Scaling<F>>(n, *memory);
         return [=, keep = memory](int64_t sample) {
-            pack_kernel(cost + sample * n * n, n, epsilon, scaling->kernel);
+            F *f_last = row_potential + sample * n, *g_last = column_potential + sample * n;
+            pack_kernel(cost + sample * n * n, n, epsilon, scaling->kernel, scaling->least);
             F* f = rows + sample * steps * n;
             F* g = columns + sample * (steps + 1) * n;
             std::fill(g, g + n, F(0));
@@ -261,8 +265,14 @@ void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_
                 std::copy(scaling->f, scaling->f + n, f + step * n);
                 std::copy(scaling->g, scaling->g + n, g + (step + 1) * n);
             }
-            scaling->averaged(plan + sample * n * n, n, averaged_row + sample * n);
-            describe(plan + sample * n * n, cost + sample * n * n, n, scaling->spare, figures + sample * 3);
+            scaling->averaged(plan + sample * n * n, n, f_last);
+            for (int64_t i = 0; i < n; ++i) {
+                f_last[i] = epsilon * f_last[i] + scaling->least[i];
+                g_last[i] = epsilon * scaling->g[i];
+            }
+            const int64_t square = n * n;
+            describe(plan + sample * square, cost + sample * square, scaling->kernel, n, scaling->spare,
+                     figures + sample * 4);
         };
     });
 }
@@ -278,7 +288,7 @@ template <class F> class Reverse {
           stride_(padded<F>(n)), absorbed_(memory.take(n * stride_)), left_(memory.take(2 * steps * stride_)),
           right_(memory.take(2 * steps * stride_)), f0_(memory.take(n)), g0_(memory.take(n)), a_(memory.take(n)),
           b_(memory.take(n)), sums_(memory.take(n)), row_gradient_(memory.take(n)), column_gradient_(memory.take(n)),
-          pending_(memory.take(n)), f_(memory.take(n)), g_(memory.take(n)), spare_(memory.take(n)) {}
+          pending_(memory.take(n)), f_(memory.take(n)), g_(memory.take(n)), spare(memory.take(n)) {}
 
     // gradient: of the plan on entry, of L on return.
     void run(const F* rows, const F* columns, int64_t steps) {
@@ -306,12 +316,12 @@ template <class F> class Reverse {
         for (int64_t i = 0; i < n_; ++i) {
             F* out = gradient + i * stride_;
             const F* column_exact = absorbed_ + i * stride_;
-            softmax_row(kernel + i * stride_, g_, n_, spare_);
+            softmax_row(kernel + i * stride_, g_, n_, spare);
             Vector<F> mass{}, held{};
-            for (int64_t j = 0; j < stride_; j += lanes) mass += load(out + j) * load(spare_ + j);
+            for (int64_t j = 0; j < stride_; j += lanes) mass += load(out + j) * load(spare + j);
             const F row = sum<F>(mass);
             for (int64_t j = 0; j < stride_; j += lanes) {
-                const Vector<F> by_row = load(spare_ + j) * (load(out + j) - row);
+                const Vector<F> by_row = load(spare + j) * (load(out + j) - row);
                 const Vector<F> by_column = load(column_exact + j) * load(out + j);
                 held += by_column;
                 const Vector<F> both = (by_row + by_column) * F(0.5);
@@ -383,7 +393,7 @@ template <class F> class Reverse {
 
     void reference_columns() {
         flush();
-        softmax_columns(kernel, f_, n_, absorbed_, g0_, spare_);
+        softmax_columns(kernel, f_, n_, absorbed_, g0_, spare);
         for (int64_t j = 0; j < stride_; ++j) g0_[j] = -g0_[j];
         std::copy(f_, f_ + stride_, f0_);
         std::fill(a_, a_ + stride_, F(1));
@@ -452,7 +462,10 @@ template <class F> class Reverse {
 
     int64_t n_, stride_, pairs_ = 0;
     F *absorbed_, *left_, *right_, *f0_, *g0_, *a_, *b_, *sums_, *row_gradient_, *column_gradient_, *pending_, *f_,
-        *g_, *spare_;
+        *g_;
+
+  public:
+    F* spare;
 };
 
 template <class F>
@@ -462,7 +475,7 @@ void sinkhorn_backward(const F* cost, F epsilon, const F* rows, const F* columns
         auto memory = std::make_shared<Scratch<F>>(Reverse<F>::scratch(n, steps));
         auto reverse = std::make_shared<Reverse<F>>(n, steps, *memory);
         return [=, keep = memory](int64_t sample) {
-            pack_kernel(cost + sample * n * n, n, epsilon, reverse->kernel);
+            pack_kernel(cost + sample * n * n, n, epsilon, reverse->kernel, reverse->spare);
             pack(plan_gradient + sample * n * n, n, n, F(0), reverse->gradient);
             reverse->run(rows + sample * steps * n, columns + sample * (steps + 1) * n, steps);
             F* out = cost_gradient + sample * n * n;

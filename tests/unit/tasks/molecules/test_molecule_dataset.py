@@ -4,8 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from rdkit import Chem
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+from torch.utils.data import DataLoader
 
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.settings import FingerprintTask, load_run
@@ -67,8 +69,20 @@ def test_with_a_limit_no_sample_stands_in_for_another(few):
 
 def test_rejections_are_counted_and_listed_by_reason(few):
     rejected = few.data("train", limit=1000).rejected
-    assert [(each.row, each.reason) for each in rejected] == list(enumerate(BAD.values(), 5))
+    assert [(each.row, each.text, each.reason) for each in rejected] == [
+        (row, text, reason) for row, (text, reason) in enumerate(BAD.items(), 6)
+    ]
     assert "12 heavy atoms, at most 9" in rejected[1].detail
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_unusable_rows_are_counted_wherever_they_are_parsed(few, workers):
+    data = few.data("train")
+    assert data.unusable() == {}
+    loader = DataLoader(data, 8, collate_fn=data.collate, num_workers=workers, multiprocessing_context=None)
+    assert sum(len(target) for _, target in loader) == len(data)
+    assert data.unusable() == dict.fromkeys(["unparsable", "several fragments", "too large", "unknown element"], 1)
+    assert [each.text for each in data.rejected] == list(BAD)
 
 
 def test_batches_are_tokens_and_padded_graphs(few):
@@ -85,11 +99,19 @@ def test_a_file_without_a_usable_row_says_why(tmp_path):
     task = task_of(FingerprintTask(data=str(path), capacity=9, elements="C"))
     for limit in (None, 10):
         with pytest.raises(
-            NoMoleculeError, match=r"no usable molecule in 3 rows \(2 too large, 1 unparsable\); row 0: "
+            NoMoleculeError, match=r"no usable molecule in 3 rows \(2 too large, 1 unparsable\); row 1: "
         ):
             task.data("train", limit=limit)
     with pytest.raises(NoMoleculeError, match=r"bad.csv has no row in this split"):
         task.data("test")
+
+
+def test_a_file_without_any_atom_says_why_before_elements_are_asked_for(tmp_path):
+    path = write_molecules(tmp_path / "bad.csv", ["xx", "yy"])
+    with pytest.raises(
+        NoMoleculeError, match=r"bad.csv has no usable molecule in 2 rows \(2 unparsable\); row 1: 'xx'"
+    ):
+        _ = task_of(FingerprintTask(data=str(path))).vocabulary
 
 
 def test_elements_come_from_the_data_unless_they_are_named(few, tmp_path):
@@ -129,7 +151,34 @@ def test_inputs_are_taken_in_every_form(few, given):
     assert few.inputs(tokens) is tokens
 
 
-@pytest.mark.parametrize("wrong", [np.zeros(1024), np.full(BITS, 2), "0101" * 300])
+def test_a_molecule_with_explicit_hydrogens_is_the_same_molecule(few):
+    assert few.inputs(Chem.AddHs(Chem.MolFromSmiles("CCO"))).tolist() == few.inputs("CCO").tolist()
+    raw = Chem.MolFromSmiles("C1=CC=CC=C1O", sanitize=False)
+    assert few.inputs(raw).tolist() == few.inputs("Oc1ccccc1").tolist()
+    with pytest.raises(ValueError, match="unsanitizable"):
+        few.inputs(Chem.MolFromSmiles("C(C)(C)(C)(C)C", sanitize=False))
+
+
+def test_arrays_and_lists_of_numpy_values_are_taken(few):
+    bits = few.inputs("CCO")[0, 1:].tolist()
+    vector = np.zeros(BITS, np.int64)
+    vector[bits] = 1
+    for one in (list(vector), list(vector.astype(bool)), torch.from_numpy(vector), torch.from_numpy(vector)[None]):
+        assert few.inputs(one).tolist() == [[BITS, *bits]]
+    assert few.inputs(np.array(["CCO", "OCC"])).tolist() == [[BITS, *bits]] * 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.zeros(1024), np.full(BITS, 2), "0101" * 300, torch.zeros(3, 1024, dtype=torch.int64),
+     torch.full((2, 5), 99_999), torch.tensor([[BITS, -1]])],
+)  # fmt: skip
 def test_what_is_no_fingerprint_is_refused(few, wrong):
     with pytest.raises(ValueError, match="a fingerprint must"):
+        few.inputs(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 5])
+def test_what_is_no_molecule_is_refused(few, wrong):
+    with pytest.raises(ValueError, match="expected a SMILES, an RDKit molecule"):
         few.inputs(wrong)

@@ -1,10 +1,12 @@
 """SMILES from files."""
 
+import gzip
 import hashlib
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from rdkit import Chem
 
 from graphwright.tasks.molecules import elements_of, find_data, read_smiles, shipped_data
 from tiny_molecules import SMILES, write_molecules
@@ -28,7 +30,7 @@ def test_shipped_data_are_whole(name):
 
 
 def test_only_molecules_are_shipped_here():
-    assert set(SHA256) <= set(shipped_data())
+    assert set(SHA256) == set(shipped_data())
 
 
 def write(path, lines):
@@ -49,10 +51,31 @@ def test_every_format_gives_the_same_rows(tmp_path, name):
     assert read_smiles(path).smiles.to_pylist() == SMILES
 
 
-def test_a_table_with_ragged_rows_is_read_without_them(tmp_path):
-    table = read_smiles(write(tmp_path / "a.csv", ["smiles,split", "CC,train", "CO,train,more", "CN,test"]))
-    assert table.smiles.to_pylist() == ["CC", "CN"]
-    assert table.unreadable == 1
+def test_rows_that_are_too_long_or_too_short_are_rows(tmp_path):
+    lines = ["id,smiles,split", "1,CC,train", "2,CO,train,more", "3", "", "4,CN,test", '5,"C']
+    table = read_smiles(write(tmp_path / "a.csv", lines))
+    assert table.smiles.to_pylist() == ["CC", "CO", None, "CN", "C"]
+    assert table.numbers.tolist() == [1, 2, 3, 5, 6]
+    assert table.split.to_pylist() == ["train", "train", None, "test", None]
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path):
+    table = read_smiles(write(tmp_path / "a.smi", ["CC", "", "CO name", "  ", "CN"]))
+    assert (table.smiles.to_pylist(), table.numbers.tolist()) == (["CC", "CO", "CN"], [1, 3, 5])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.smi"])
+def test_bytes_that_are_not_text_spoil_their_row_alone(tmp_path, name):
+    (tmp_path / name).write_bytes((b"smiles\n" if name == "a.csv" else b"") + b"CC\nC\xffC\nCO\n")
+    table = read_smiles(tmp_path / name)
+    assert table.smiles.to_pylist() == ["CC", "C\ufffdC", "CO"]
+    assert elements_of(table.smiles.to_pylist()) == ("C", "O")
+
+
+def test_pubchems_own_format_and_archives_are_read(tmp_path):
+    assert read_smiles(write(tmp_path / "a.txt", ["1\tCC", "2\tCO"])).smiles.to_pylist() == ["CC", "CO"]
+    (tmp_path / "CID-SMILES.gz").write_bytes(gzip.compress(b"1\tCC\n2\tCO\n"))
+    assert read_smiles(tmp_path / "CID-SMILES.gz").smiles.to_pylist() == ["CC", "CO"]
 
 
 def test_splits_are_the_files_own(tmp_path):
@@ -61,13 +84,23 @@ def test_splits_are_the_files_own(tmp_path):
     assert [table.rows(split).tolist() for split in ("train", "validation", "test")] == [[0, 5], [1, 2, 3], [4]]
 
 
-def test_without_a_column_the_text_decides_and_every_row_has_one_split(tmp_path):
+def test_without_a_column_every_row_has_one_split(tmp_path):
     many = [f"{'C' * (1 + at % 40)}{'O' * (at // 40)}" for at in range(1200)]
-    table = read_smiles(write_molecules(tmp_path / "a.csv", [*many, many[0]]))
+    table = read_smiles(write_molecules(tmp_path / "a.csv", many))
     rows = [table.rows(split).tolist() for split in ("train", "validation", "test")]
-    assert sorted(row for each in rows for row in each) == list(range(1201))
+    assert sorted(row for each in rows for row in each) == list(range(1200))
     assert [round(len(each) / 120) for each in rows] == [8, 1, 1]
-    assert any({0, 1200} <= set(each) for each in rows)
+
+
+def test_without_a_column_no_molecule_is_in_two_splits_however_it_is_written(tmp_path):
+    molecules = [f"C[C@H](N){'C' * at}c1ccccc1" for at in range(1, 30)]
+    written = [[text, text.replace("@", "@@"), text.replace("@H", "H").replace("[CH]", "C"),
+                text.replace("c1ccccc1", "C1=CC=CC=C1"),
+                Chem.MolToSmiles(Chem.MolFromSmiles(text), doRandom=True)] for text in molecules]  # fmt: skip
+    table = read_smiles(write_molecules(tmp_path / "a.csv", [each for own in written for each in own]))
+    splits = {row: split for split in ("train", "validation", "test") for row in table.rows(split).tolist()}
+    assert all(len({splits[5 * at + way] for way in range(5)}) == 1 for at in range(len(molecules)))
+    assert len(set(splits.values())) == 3
 
 
 @pytest.mark.parametrize(
@@ -77,7 +110,9 @@ def test_without_a_column_the_text_decides_and_every_row_has_one_split(tmp_path)
         ("a.csv", ["smiles,split", "CC,train", "CC,holdout"], "column split holds 'holdout', expected train, val"),
         ("a.csv", ["smiles"], "has no rows"),
         ("a.smi", ["", " "], "has no rows"),
-        ("a.xyz", ["CC"], "expected a file of .parquet, .csv"),
+        ("a.xyz", ["CC"], "cannot tell the format; expected CID-SMILES, .smi"),
+        ("a.csv", [""], "has no column smiles, only none"),
+        ("a.csv", ["my_smiles,your_smiles", "C,C"], "has no column smiles, only my_smiles, your_smiles"),
         ("a.parquet", ["CC"], "cannot be read"),
     ],
 )

@@ -35,6 +35,7 @@ KINDS = {
     ".smi": SourceKind.SMILES_FIRST,
     ".smiles": SourceKind.SMILES_FIRST,
     ".txt": SourceKind.SMILES_FIRST,
+    ".ism": SourceKind.SMILES_FIRST,
     ".csv": SourceKind.CSV,
     ".tsv": SourceKind.TSV,
     ".parquet": SourceKind.PARQUET,

@@ -1,0 +1,20 @@
+"""Spectra: from a tandem mass spectrum to the scaffold of the molecule."""
+
+from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample
+from graphwright.tasks.spectra.encoded import EncodedSpectrum, encode
+from graphwright.tasks.spectra.scaffold import Scaffold, murcko_scaffold
+from graphwright.tasks.spectra.table import SpectrumTable, read_table
+from graphwright.tasks.spectra.task import MS2Scaffold
+
+__all__ = [
+    "EncodedSpectrum",
+    "MS2Scaffold",
+    "NoSpectrumError",
+    "Scaffold",
+    "SpectrumDataset",
+    "SpectrumSample",
+    "SpectrumTable",
+    "encode",
+    "murcko_scaffold",
+    "read_table",
+]

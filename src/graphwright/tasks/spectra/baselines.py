@@ -1,0 +1,98 @@
+"""What a model must beat: the commonest training scaffold, and that of the nearest training spectrum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from graphwright.graphs import Graph, is_isomorphic, refinement_hash
+from graphwright.spectra import bin_peaks, nearest_precursor, nearest_spectra
+from graphwright.tasks.spectra.dataset import SpectrumDataset
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A simple method and the graph that it answers to each of some samples."""
+
+    name: str
+    graphs: list[Graph]
+
+
+def baselines(training: SpectrumDataset, queries: SpectrumDataset, indices: Sequence[int]) -> list[Baseline]:
+    """The answers of all simple methods to the samples at these indices.
+
+    Every training spectrum counts, whatever unit training goes by. A query without a precursor m/z is answered
+    with the commonest scaffold where the nearest precursor is asked for.
+    """
+    known = np.sort(np.concatenate(training.units))
+    asked = np.array([queries.units[index][0] for index in indices], np.int64)
+    scaffolds = _Scaffolds(training)
+    common = scaffolds.commonest(known)
+    found = [Baseline("commonest scaffold", [scaffolds[common]] * len(asked))]
+    found.append(Baseline("nearest precursor", _nearest_precursor(training, queries, known, asked, common)))
+    for name, width, power in (("cosine 0.1 Da", 0.1, 1.0), ("root cosine 0.01 Da", 0.01, 0.5)):
+        nearest = nearest_spectra(_binned(queries, asked, width, power), _binned(training, known, width, power))
+        found.append(Baseline(name, [scaffolds[int(known[at])] for at in nearest.index]))
+    return found
+
+
+def _nearest_precursor(
+    training: SpectrumDataset, queries: SpectrumDataset, known: Rows, asked: Rows, common: int
+) -> list[Graph]:
+    scaffolds = _Scaffolds(training)
+    measured = known[np.isfinite(training.table.precursors[known])]
+    wanted = queries.table.precursors[asked]
+    answers = np.full(len(asked), common)
+    if len(measured):
+        here = np.isfinite(wanted)
+        answers[here] = measured[nearest_precursor(wanted[here], training.table.precursors[measured])]
+    return [scaffolds[int(row)] for row in answers]
+
+
+def _binned(data: SpectrumDataset, rows: Rows, width: float, power: float) -> sparse.csr_array:
+    peaks = data.table.peaks
+    lengths = np.diff(peaks.offsets)[rows]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.repeat(peaks.offsets[rows] - starts[:-1], lengths) + np.arange(starts[-1])
+    return bin_peaks(starts, peaks.mzs[places], peaks.intensities[places], width, power)
+
+
+class _Scaffolds:
+    """The scaffolds of a data set's rows, each built once."""
+
+    def __init__(self, data: SpectrumDataset) -> None:
+        self._data, self._built = data, dict[bytes, Graph]()
+
+    def __getitem__(self, row: int) -> Graph:
+        key = self._key(row)
+        if key not in self._built:
+            self._built[key] = self._data.scaffold(row)
+        return self._built[key]
+
+    def commonest(self, rows: Rows) -> int:
+        """A row with the scaffold that most rows have; of equally common ones the first."""
+        counts = Counter(self._key(row) for row in rows.tolist())
+        first = {self._key(row): row for row in reversed(rows.tolist())}
+        # The same scaffold may be written with its atoms in another order.
+        classes: dict[str, list[tuple[Graph, int, int]]] = {}
+        for key, row in sorted(first.items(), key=lambda pair: pair[1]):
+            graph = self[row]
+            same = classes.setdefault(refinement_hash(graph), [])
+            at = next((at for at, (other, *_) in enumerate(same) if is_isomorphic(graph, other)), None)
+            if at is None:
+                same.append((graph, counts[key], row))
+            else:
+                same[at] = (same[at][0], same[at][1] + counts[key], same[at][2])
+        found = [(count, -row) for same in classes.values() for _, count, row in same]
+        return -max(found)[1]
+
+    def _key(self, row: int) -> bytes:
+        table = self._data.table
+        return table.atoms[row].tobytes() + b"|" + table.bonds[row].tobytes()

@@ -1,0 +1,156 @@
+"""Spectra with the scaffolds of their molecules, as a torch dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset
+
+from graphwright.decoding import Formula
+from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.models import SpectrumInputs
+from graphwright.settings import PeakTokens, SpectrumTask
+from graphwright.spectra import annotated_tokens, most_intense
+from graphwright.tasks.membership import Membership
+from graphwright.tasks.spectra.encoded import EncodedSpectrum, adduct_code, bound, precursor_token, stack
+from graphwright.tasks.spectra.table import SpectrumTable, element_codes
+from graphwright.tasks.spectra.variation import Variation, vary
+from graphwright.tasks.task import Rejection
+
+
+class NoSpectrumError(ValueError):
+    """A file without a single usable row."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpectrumSample:
+    """A spectrum and the scaffold behind it. atoms: (n,) codes. bonds: (e, 3) first atom, second atom, code.
+
+    molecule: which of the measured ones. group: its molecular formula, by which data are split and resampled.
+    """
+
+    spectrum: EncodedSpectrum
+    identifier: str
+    molecule: str
+    group: str
+    atoms: NDArray[np.int64]
+    bonds: NDArray[np.int64]
+    vocabulary: Vocabulary
+
+    @property
+    def graph(self) -> Graph:
+        """The scaffold."""
+        return Graph(self.atoms, self.bonds[:, :2], self.bonds[:, 2], self.vocabulary)
+
+
+class SpectrumDataset(Dataset[SpectrumSample]):
+    """Some rows of a table, one by one or as the molecules that they belong to.
+
+    Index i is unit i: a spectrum, or a molecule. `data[i]` is the unit's first spectrum as it is. `data[i, epoch]`
+    is a random one of its spectra, varied: a pure function of the settings' seed, i and epoch.
+    """
+
+    def __init__(
+        self,
+        table: SpectrumTable,
+        units: Sequence[NDArray[np.int64]],
+        vocabulary: Vocabulary,
+        settings: SpectrumTask,
+        rejected: Sequence[Rejection],
+    ) -> None:
+        self.table, self.units, self.vocabulary, self.settings = table, units, vocabulary, settings
+        self.rejected = list(rejected)
+        self.adducts = settings.adducts.split()
+        self.variation = Variation(
+            settings.hide_formula, settings.hide_conditions, settings.drop_peaks, settings.jitter
+        )
+        self._codes = element_codes(vocabulary.nodes)
+        if not units:
+            first = f"; {self.rejected[0].detail}" if self.rejected else ""
+            raise NoSpectrumError(f"{table.path} has no usable spectrum here ({len(rejected):,} unusable{first})")
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __getitem__(self, index: int | tuple[int, int]) -> SpectrumSample:
+        at, epoch = index if isinstance(index, tuple) else (index, None)
+        if not 0 <= at < len(self):
+            raise IndexError(f"sample {at} of {len(self)}")
+        if epoch is None:
+            return self._sample(int(self.units[at][0]), None)
+        rng = np.random.default_rng([self.settings.seed, at, epoch])
+        return self._sample(int(rng.choice(self.units[at])), rng)
+
+    def batch(self, indices: Sequence[int]) -> tuple[SpectrumInputs, GraphBatch]:
+        """Inputs and scaffolds of some samples, as they are."""
+        return self.collate([self[index] for index in indices])
+
+    def collate(self, samples: Sequence[SpectrumSample]) -> tuple[SpectrumInputs, GraphBatch]:
+        """Inputs padded to the most peaks, scaffolds padded to the capacity."""
+        b, n = len(samples), self.settings.capacity
+        mask, atoms = np.zeros((b, n), bool), np.zeros((b, n), np.int64)
+        bonds = np.zeros((b, n, n), np.int64)
+        for at, sample in enumerate(samples):
+            mask[at, : len(sample.atoms)] = True
+            atoms[at, : len(sample.atoms)] = sample.atoms
+            first, second, code = sample.bonds.T
+            bonds[at, first, second] = code
+            bonds[at, second, first] = code
+        target = GraphBatch(
+            torch.from_numpy(mask), torch.from_numpy(atoms), torch.from_numpy(bonds), self.vocabulary
+        )
+        return stack([sample.spectrum for sample in samples]), target
+
+    def membership(self, indices: Sequence[int]) -> Membership:
+        """Molecules and formulas of some samples."""
+        rows = [int(self.units[index][0]) for index in indices]
+        molecules, groups = (
+            [str(names[row]) for row in rows] for names in (self.table.molecules, self.table.groups)
+        )
+        return Membership(molecules, groups)
+
+    def bounds(self, indices: Sequence[int]) -> list[Formula | None]:
+        """At most which atoms the scaffolds of some samples can have: those of the formula, where it is known."""
+        return [bound(self._encoded(int(self.units[index][0])).formula, self.vocabulary) for index in indices]
+
+    def scaffold(self, row: int) -> Graph:
+        """The scaffold of a row of the table."""
+        return self._sample(row, None).graph
+
+    def digest(self) -> str:
+        """SHA-256 of the file."""
+        return self.table.digest()
+
+    def _sample(self, row: int, rng: np.random.Generator | None) -> SpectrumSample:
+        table = self.table
+        spectrum = self._encoded(row)
+        if rng is not None:
+            spectrum = vary(spectrum, self.variation, rng)
+        return SpectrumSample(
+            spectrum,
+            str(table.identifiers[row]),
+            str(table.molecules[row]),
+            str(table.groups[row]),
+            self._codes[table.atoms[row]],
+            table.bonds[row].reshape(-1, 3).astype(np.int64),
+            self.vocabulary,
+        )
+
+    def _encoded(self, row: int) -> EncodedSpectrum:
+        table, peaks = self.table, self.table.peaks
+        part = slice(peaks.offsets[row], peaks.offsets[row + 1])
+        kept = part.start + most_intense(peaks.intensities[part], self.settings.peaks)
+        adduct = table.adducts[row]
+        formula = table.formulas[row] if peaks.annotated[row] else None
+        encoded = EncodedSpectrum(
+            annotated_tokens(peaks.mzs[kept], peaks.intensities[kept], peaks.counts[kept]),
+            precursor_token(float(table.precursors[row]), formula, adduct),
+            adduct_code(adduct, self.adducts),
+            float(table.energies[row]),
+            formula,
+        )
+        return encoded.raw() if self.settings.tokens is PeakTokens.RAW else encoded

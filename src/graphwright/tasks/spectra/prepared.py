@@ -1,0 +1,161 @@
+"""Any file of spectra with structures as one annotated Parquet file, made once and kept in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphwright.graphs.molecules import MoleculeError
+from graphwright.spectra import Spectrum, SpectrumError, annotate_parquet, clean, read_spectra
+from graphwright.tasks.spectra.scaffold import Structure, structure_of
+from graphwright.transport.native.build import cache_folder
+
+SHIPPED = Path(__file__).parents[2] / "data"
+"""Data sets that come with the package, a Parquet file each."""
+VERSION = 1
+"""Of the prepared columns: a change of them needs another number, lest an old file be taken."""
+TARGET = ("scaffold_atoms", "scaffold_bonds")
+ROWS_AT_ONCE = 4096
+SCHEMA = pa.schema(
+    [
+        ("identifier", pa.string()),
+        ("mzs", pa.list_(pa.float32())),
+        ("intensities", pa.list_(pa.float32())),
+        ("precursor_mz", pa.float64()),
+        ("adduct", pa.string()),
+        ("collision_energy", pa.float32()),
+        ("formula", pa.string()),
+        ("group_formula", pa.string()),
+        ("inchikey14", pa.string()),
+        ("scaffold_atoms", pa.list_(pa.uint8())),
+        ("scaffold_bonds", pa.list_(pa.uint8())),
+        ("fold", pa.string()),
+        ("fault", pa.string()),
+    ]
+)
+
+
+def find_spectra(name: str) -> Path:
+    """The file of a shipped data set's name, or of a path."""
+    shipped = SHIPPED / f"{name}.parquet"
+    path = shipped if shipped.is_file() else Path(name)
+    if not path.is_file():
+        raise ValueError(f"no data {name!r}: give a file of spectra with structures, or massbank_ms2scaffold")
+    return path
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def prepared(path: Path, tolerance: float) -> Path:
+    """The annotated file of a file of spectra, from the cache if it was made before.
+
+    Parquet files that have the target's columns are taken row by row as they are; of others, the spectra are
+    cleaned, and the scaffolds are those of their SMILES.
+    """
+    target = cache_folder() / "spectra" / f"{path.stem}-{digest_of(path)[:16]}-{tolerance:g}ppm-{VERSION}.parquet"
+    if target.exists():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if _has_target(path):
+            annotate_parquet(path, target, tolerance, on_error=_left_raw)
+        else:
+            with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+                plain = Path(folder) / "plain.parquet"
+                _write(path, plain)
+                annotate_parquet(plain, target, tolerance, on_error=_left_raw)
+    except PermissionError as error:
+        raise ValueError(
+            f"cannot write to {target.parent}: {error.strerror}; name another folder in GRAPHWRIGHT_CACHE"
+        ) from error
+    return target
+
+
+def _left_raw(problem: SpectrumError) -> None:
+    """A formula or adduct that cannot be used leaves the peaks of its row unexplained; bad peaks are met again."""
+
+
+def _has_target(path: Path) -> bool:
+    if path.suffix.lower() != ".parquet":
+        return False
+    try:
+        return set(TARGET) <= set(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+
+
+def _write(path: Path, plain: Path) -> None:
+    with pq.ParquetWriter(plain, SCHEMA, compression="zstd") as writer:
+        rows: list[dict[str, Any]] = []
+        for row in _rows(path):
+            rows.append(row)
+            if len(rows) == ROWS_AT_ONCE:
+                writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+                rows = []
+        writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """One per spectrum; those that cannot be read come with their fault, before the next that can."""
+    problems: list[SpectrumError] = []
+    structures = cache(_structure)
+    for spectrum in read_spectra(path, on_error=problems.append):
+        yield from (_faulty(problem) for problem in problems)
+        problems.clear()
+        yield _row(spectrum, structures(spectrum.smiles))
+    yield from (_faulty(problem) for problem in problems)
+
+
+def _structure(smiles: str | None) -> Structure | str:
+    """The structure of a SMILES, or what is wrong with it."""
+    if smiles is None:
+        return "no structure: a SMILES was expected, for the scaffold"
+    try:
+        return structure_of(smiles)
+    except MoleculeError as error:
+        return f"{error.reason}: {error.detail}"
+
+
+def _faulty(problem: SpectrumError) -> dict[str, Any]:
+    return {
+        "identifier": str(problem.origin),
+        "mzs": [],
+        "intensities": [],
+        "fault": f"unreadable: {problem.problem}",
+    }
+
+
+def _row(spectrum: Spectrum, structure: Structure | str) -> dict[str, Any]:
+    try:
+        tidy = clean(spectrum)
+    except ValueError as error:
+        return _faulty(SpectrumError(spectrum.origin, str(error))) | {"fold": spectrum.fold}
+    row = {
+        "identifier": spectrum.identifier or str(spectrum.origin),
+        "mzs": tidy.mzs,
+        "intensities": tidy.intensities,
+        "precursor_mz": spectrum.precursor_mz,
+        "adduct": spectrum.adduct,
+        "collision_energy": spectrum.collision_energy,
+        "formula": spectrum.formula,
+        "fold": spectrum.fold,
+    }
+    if isinstance(structure, str):
+        return row | {"fault": structure}
+    return row | {
+        "group_formula": structure.formula,
+        "inchikey14": structure.connectivity,
+        "scaffold_atoms": structure.scaffold.atoms,
+        "scaffold_bonds": structure.scaffold.bonds,
+    }

@@ -1,0 +1,217 @@
+"""MS2Scaffold as a task."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from graphwright.decoding import Formula
+from graphwright.graphs import Graph, Vocabulary
+from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary, smiles_from_graph
+from graphwright.models import SpectrumEncoder, SpectrumInputs
+from graphwright.settings import Model, SpectrumTask, TrainingUnit
+from graphwright.tasks.spectra.dataset import SpectrumDataset, SpectrumSample
+from graphwright.tasks.spectra.encoded import EncodedSpectrum
+from graphwright.tasks.spectra.inputs import bounds_of, read_inputs, spectrum_batch
+from graphwright.tasks.spectra.prepared import find_spectra
+from graphwright.tasks.spectra.summary import spectrum_statistics
+from graphwright.tasks.spectra.table import SpectrumTable, read_table
+from graphwright.tasks.split import Split
+from graphwright.tasks.task import BadInput, Extra, NamedInput, Places
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "ms2scaffold"
+
+
+@dataclass(frozen=True)
+class MS2Scaffold:
+    """From a tandem mass spectrum to the Murcko scaffold of the molecule."""
+
+    settings: SpectrumTask
+    ranked: bool = True
+    files: str = "tandem mass spectra (mgf, msp, mzML, MassBank records, MassSpecGym tsv, json, parquet)"
+
+    @property
+    def name(self) -> str:
+        """With the data's name, if they are not the shipped ones."""
+        stem = Path(self.settings.data).stem
+        return NAME if stem == f"massbank_{NAME}" else f"{NAME}-{stem}"
+
+    @property
+    def summary(self) -> str:
+        """From what to what."""
+        return (
+            f"From the peaks of a tandem mass spectrum to the molecule's Murcko scaffold, up to {self.capacity} "
+            f"atoms of {', '.join(self.vocabulary.nodes)} (MS2Scaffold, data {Path(self.settings.data).stem})."
+        )
+
+    @property
+    def limits(self) -> str:
+        """What a model has never seen."""
+        return (
+            f"Spectra must be centroided MS2 spectra of positive ions, best {' and '.join(self.adducts)}, of high "
+            f"resolution, of molecules that have a ring and a scaffold of at most {self.capacity} atoms. Without "
+            "the molecular formula it knows less. The training molecules are few: a scaffold unlike all of theirs "
+            "is rarely found."
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Largest number of scaffold atoms."""
+        return self.settings.capacity
+
+    @property
+    def adducts(self) -> list[str]:
+        """Those with a token."""
+        return self.settings.adducts.split()
+
+    @property
+    def diffusion(self) -> bool:
+        """Whether neighbours are predicted, too."""
+        return self.settings.diffusion
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The elements that the settings name, or those of the data's scaffolds."""
+        named = tuple(self.settings.elements.split())
+        # Checked against the periodic table where RDKit is needed anyway, when data are read.
+        return Vocabulary(named, BONDS) if named else molecule_vocabulary(self._table.elements())
+
+    def resolved(self) -> SpectrumTask:
+        """The settings with the elements in the data named, which a trained model must know without them."""
+        return self.settings.model_copy(update={"elements": " ".join(self.vocabulary.nodes)})
+
+    @property
+    def _table(self) -> SpectrumTable:
+        return _table(find_spectra(self.settings.data), self.settings.tolerance)
+
+    def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> SpectrumDataset:
+        """A split of the settings' data. Training spectra come by molecule or one by one, as the settings say.
+
+        Those of the other splits come one by one in an order by hash, so that the first of them are a fair sample:
+        files have the spectra of a molecule one after the other.
+        """
+        if seed is not None:
+            raise ValueError(f"the spectra of {self.name} are read, not generated: there is no seed to change")
+        table = self._table
+        rows = table.rows(split)
+        if split == "train":
+            return self._dataset(table, rows, limit, self.settings.unit)
+        order = sorted(
+            rows.tolist(), key=lambda row: hashlib.sha256(str(table.identifiers[row]).encode()).digest()
+        )
+        return self._dataset(table, np.array(order, np.int64), limit, TrainingUnit.SPECTRUM)
+
+    def data_from(self, path: Path, *, limit: int | None = None) -> SpectrumDataset:
+        """All rows of a file of spectra with structures, one by one in the file's order."""
+        table = _table(find_spectra(str(path)), self.settings.tolerance)
+        return self._dataset(table, np.arange(len(table)), limit, TrainingUnit.SPECTRUM)
+
+    def _dataset(
+        self, table: SpectrumTable, rows: NDArray[np.int64], limit: int | None, unit: TrainingUnit
+    ) -> SpectrumDataset:
+        vocabulary = molecule_vocabulary(self.vocabulary.nodes)
+        rejected = table.rejections(vocabulary.nodes, self.capacity)
+        refused = {each.row for each in rejected}
+        usable = [row for row in rows.tolist() if row not in refused]
+        names = table.molecules if unit is TrainingUnit.MOLECULE else np.arange(len(table))
+        units: dict[Any, list[int]] = {}
+        for row in usable:
+            units.setdefault(names[row], []).append(row)
+        arrays = [np.array(unit, np.int64) for unit in units.values()][:limit]
+        mine = set(rows.tolist())
+        return SpectrumDataset(
+            table, arrays, vocabulary, self.settings, [each for each in rejected if each.row in mine]
+        )
+
+    def encoder(self, model: Model) -> nn.Module:
+        """Of peaks."""
+        return SpectrumEncoder(
+            len(self.adducts), model.encoder_width, model.encoder_layers, model.encoder_heads, model.dropout
+        )
+
+    def inputs(self, given: Any) -> SpectrumInputs:
+        """A batch of `Spectrum`, pairs (mzs, intensities) or encoded spectra; one or many."""
+        return spectrum_batch(self.settings, given)
+
+    def bounds(self, given: Any) -> list[Formula | None]:
+        """At most which atoms the scaffold of each input can have, where its formula is known."""
+        return bounds_of(self.settings, given, self.vocabulary)
+
+    def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
+        """The spectra of a file."""
+        return read_inputs(self.settings, path)
+
+    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
+        """Validity, same fingerprint, Tanimoto similarity."""
+        from graphwright.metrics.chemistry import chemistry_metrics
+
+        found = chemistry_metrics(predicted, targets)
+        return [
+            Extra("validity", found.valid.astype(np.float64)),
+            Extra("same_fingerprint", found.same_fingerprint.astype(np.float64)),
+            Extra("tanimoto", found.tanimoto, share=False),
+        ]
+
+    def text(self, graph: Graph) -> str | None:
+        """SMILES; None where no molecule has this graph."""
+        try:
+            return smiles_from_graph(graph)
+        except MoleculeError:
+            return None
+
+    def statistics(self, samples: Iterable[SpectrumSample]) -> list[tuple[str, str]]:
+        """Peaks, energies, molecules, scaffolds."""
+        return spectrum_statistics(samples, self.vocabulary)
+
+    def sheet(self, samples: Sequence[SpectrumSample]) -> Figure:
+        """Spectra beside their scaffolds."""
+        from graphwright.tasks.spectra.drawing import spectrum_sheet
+
+        return spectrum_sheet(samples)
+
+    def input_of(self, sample: SpectrumSample) -> EncodedSpectrum:
+        """The spectrum."""
+        return sample.spectrum
+
+    def places(self, sample: SpectrumSample) -> Places:
+        """A chemist's drawing of the scaffold."""
+        from graphwright.tasks.molecules.drawing import depiction
+
+        return depiction(sample.graph)
+
+    def draw_input(self, given: EncodedSpectrum, axes: Axes) -> None:
+        """The peaks, those explained in colour."""
+        from graphwright.tasks.spectra.drawing import draw_spectrum
+
+        draw_spectrum(given, axes)
+
+    def write_drawing(self, path: Path, given: EncodedSpectrum, graph: Graph, title: str) -> None:
+        """Spectrum and scaffold, as SVG."""
+        from graphwright.tasks.spectra.drawing import write_candidate
+
+        if self.text(graph) is None:
+            title += " (not a valid molecule)"
+        write_candidate(path.with_name(path.name + ".svg"), given, graph, title)
+
+    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
+        """Atoms as letters, bonds as lines."""
+        from graphwright.tasks.molecules.drawing import depiction, draw_structure
+
+        draw_structure(graph, axes, depiction(graph) if places is None else places)
+
+
+@cache
+def _table(path: Path, tolerance: float) -> SpectrumTable:
+    return read_table(path, tolerance)

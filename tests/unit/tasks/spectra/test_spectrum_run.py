@@ -1,0 +1,116 @@
+"""A tiny run on spectra: trains, is evaluated, predicts from files and draws."""
+
+import json
+
+import numpy as np
+import pytest
+
+from graphwright.cli.main import main
+from graphwright.spectra import read_spectra
+from graphwright.tasks.spectra import EncodedSpectrum
+from graphwright.training.saved_model import load_model
+from tiny_spectra import rows, write_mgf, write_spectra
+
+
+def test_a_run_leaves_a_model_that_knows_its_labels(tiny_spectrum_run):
+    model = load_model(str(tiny_spectrum_run))
+    assert set(model.vocabulary.nodes) == {"C", "N", "O", "S"}
+    assert model.run.task.elements == " ".join(model.vocabulary.nodes)
+    assert (tiny_spectrum_run / "metrics.json").exists()
+
+
+@pytest.mark.parametrize("formula", [True, False])
+def test_predicting_from_an_mgf_file(tiny_spectrum_run, tmp_path, capsys, formula):
+    given = rows()[-4:]
+    path, out, drawn = (
+        write_mgf(tmp_path / "mine.mgf", given, formula=formula),
+        tmp_path / "o.json",
+        tmp_path / "svg",
+    )
+    code = main(
+        ["predict", str(tiny_spectrum_run), str(path), "--top", "2", "--json", str(out), "--draw", str(drawn)]
+    )
+    assert code == 0
+    found = json.loads(out.read_text())
+    assert [row["file"] for row in found] == [f"{path}:{row['accession']}" for row in given]
+    assert all({"graph", "smiles", "confidence", "candidates"} <= set(row) for row in found)
+    svgs = sorted(drawn.glob("*.svg"))
+    assert len(svgs) >= len(given)
+    assert "confidence" in capsys.readouterr().out
+    expected = "peaks explained" if formula else "peaks, no formula"
+    assert all(expected in svg.read_text() and "confidence" in svg.read_text() for svg in svgs)
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_predicted(tiny_spectrum_run, tmp_path, capsys):
+    path, out = write_mgf(tmp_path / "some.mgf", rows()[:2], formula=True), tmp_path / "o.json"
+    path.write_text(path.read_text() + "BEGIN IONS\nTITLE=bad\nPEPMASS=100\n50 x\nEND IONS\n")
+    words = ["predict", str(tiny_spectrum_run), str(path), str(tmp_path / "nowhere.mgf"), "--json", str(out)]
+    assert main(words) == 1
+    told = capsys.readouterr()
+    assert "some.mgf, line" in told.err
+    assert "nowhere.mgf" in told.err
+    assert "Traceback" not in told.err
+    assert [row["file"] for row in json.loads(out.read_text())] == [
+        f"{path}:{row['accession']}" for row in rows()[:2]
+    ]
+
+
+def test_formula_or_not_a_prediction_is_made_and_they_differ(tiny_spectrum_run, tmp_path):
+    model = load_model(str(tiny_spectrum_run))
+    known, unknown = (
+        next(read_spectra(write_mgf(tmp_path / f"{formula}.mgf", rows()[:1], formula=formula)))
+        for formula in (True, False)
+    )
+    one, other = model.task.inputs(known), model.task.inputs(unknown)
+    assert one.peaks[..., 2:].any()
+    assert not other.peaks[..., 2:].any()
+    states = [model.predictor(each).states for each in (one, other)]
+    assert (states[0] - states[1]).abs().max() > 0
+    assert len(model.predict([known, unknown])) == 2
+
+
+def test_peaks_as_two_lists_are_a_spectrum(tiny_spectrum_run):
+    model = load_model(str(tiny_spectrum_run))
+    assert len(model.predict((np.array([50.0, 77.04]), np.array([1.0, 3.0])))) == 1
+    assert len(model.predict([(np.array([50.0]), np.array([1.0]))] * 3)) == 3
+    with pytest.raises(ValueError, match="expected a Spectrum or a pair"):
+        model.predict(["c1ccccc1"])
+
+
+def test_evaluating_on_a_file_and_on_the_test_split(tiny_spectrum_run, tmp_path, capsys):
+    out = tmp_path / "figures.json"
+    file = write_spectra(tmp_path / "more.parquet", rows()[-6:])
+    for words in ([], ["--data", str(file)], ["--samples", "3", "--draw", str(tmp_path / "drawn")]):
+        assert main(["evaluate", str(tiny_spectrum_run), *words, "--json", str(out)]) == 0
+        facts = json.loads(out.read_text())
+        assert facts["samples"] == (3 if "--samples" in words else 6 if words else 9)
+        assert {"isomorphic", "edit", "tanimoto", "top5", "top10", "validity"} <= set(facts)
+    assert (tmp_path / "drawn" / "examples.png").exists()
+    capsys.readouterr()
+
+
+def test_looking_at_the_data(tiny_spectrum_run, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = main(
+        ["data", "inspect", str(tiny_spectrum_run / "config.yaml"), "--split", "test", "--out", "sheet.png"]
+    )
+    assert code == 0
+    text = capsys.readouterr().out
+    for part in ("scaffold atoms", "peaks explained", "collision energy", "adducts"):
+        assert part in text
+    assert (tmp_path / "sheet.png").stat().st_size > 1000
+
+
+def test_peaks_are_named_by_what_explains_them(tiny_spectrum_run, tmp_path):
+    model = load_model(str(tiny_spectrum_run))
+    given = next(model.task.read(write_mgf(tmp_path / "one.mgf", rows()[:1], formula=True))).value
+    assert isinstance(given, EncodedSpectrum)
+    model.task.write_drawing(tmp_path / "drawn", given, model.predict(given)[0].graph, "42 %")
+    drawn = (tmp_path / "drawn.svg").read_text()
+    most_intense = max(
+        (height, str(formula))
+        for height, formula in zip(given.intensities, given.subformulas(), strict=True)
+        if formula is not None
+    )[1]
+    assert f">{most_intense}<" in drawn
+    assert "42 %" in drawn
