@@ -24,11 +24,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# What runs on compiled kernels is tested on torch alone, too.
 test: lint
 	$(BIN)/python -m pytest
-	GRAPHWRIGHT_NATIVE=off $(BIN)/python -m pytest tests/unit/transport tests/unit/losses tests/unit/matching
 
+# The kernels' own tests run on torch in `test`, too; here everything does.
 test-all: lint
 	$(BIN)/python -m pytest -m 'slow or not slow'
 	GRAPHWRIGHT_NATIVE=off $(BIN)/python -m pytest

@@ -73,14 +73,14 @@ def training(devices: int, **options: Any) -> Run:
 
 def interrupt_second_process_at(step: int, rank: int) -> Callable[..., Any]:
     """One process alone is asked to stop, in the middle of a step; both must, after the same one."""
-    gradient = loop._Session._gradient
+    gradient = loop.Session._gradient
 
     def interrupted(session: Any, *tensors: Any) -> Any:
         if rank == 1 and session.progress.step == step - 1:
             os.kill(os.getpid(), signal.SIGINT)
         return gradient(session, *tensors)
 
-    loop._Session._gradient = interrupted
+    loop.Session._gradient = interrupted
     return gradient
 
 
@@ -99,7 +99,7 @@ def main(folder: Path) -> None:
         interrupted = False
     except KeyboardInterrupt:
         interrupted = True
-    loop._Session._gradient = before
+    loop.Session._gradient = before
     fabric.barrier()
     note = json.loads((folder / "interrupted" / "checkpoints" / "last.json").read_text())
     fabric.barrier()

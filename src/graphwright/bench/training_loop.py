@@ -14,7 +14,7 @@ from graphwright.settings import Run
 from graphwright.tasks import task_of
 from graphwright.training.assembly import StepResult
 from graphwright.training.console import Display
-from graphwright.training.loop import _Session
+from graphwright.training.loop import Session
 
 WARM_UP = 3
 """Steps before the clock counts: the data workers start, memory is taken."""
@@ -46,7 +46,7 @@ def measure_loop(run: Run, threads: int, steps: int) -> Row:
     return Row("loop", task_of(run.task).capacity, short.batch_size, threads, *figures, extras=extras)
 
 
-class _TimedSession(_Session):
+class _TimedSession(Session):
     """The session of `training.train` with a clock on its steps."""
 
     def __init__(self, run: Run, folder: Path, display: Display) -> None:

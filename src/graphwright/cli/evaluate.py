@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from graphwright.report.comparison import baseline_figures
 from graphwright.report.evaluation import Evaluated, evaluate_saved
-from graphwright.tasks import SPLITS, unusable_rows
+from graphwright.tasks import SPLITS, Compared, unusable_rows
 from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import load_model
 
-HIDDEN = ("task", "decode", "seconds", "baseline", "unusable_rows")
+HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows")
 """What the table of figures leaves out."""
 
 
@@ -49,7 +50,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--baseline",
         action="store_true",
-        help="also the nearest training fingerprint, on the same samples (molecules; reads all training data)",
+        help="also simple methods on the same samples, such as the nearest training input (molecules and spectra; "
+        "reads all training data)",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write the figures to this file")
     parser.add_argument("--draw", type=Path, metavar="DIR", help="also draw hits and misses into this folder")
@@ -83,9 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
     unusable = unusable_rows(result.data)
     if unusable:
         facts["unusable_rows"] = unusable
-    baseline = _nearest(result, console) if arguments.baseline else None
+    compared = arguments.baseline and isinstance(model.task, Compared)
+    baseline = _nearest(result, console) if arguments.baseline and not compared else None
     if baseline is not None:
         facts["baseline"] = baseline
+    if compared:
+        facts["baselines"] = baseline_figures(result)
     where = arguments.split if arguments.data is None else str(arguments.data)
     console.print(figures_table(f"{model.name}, {where}", facts))
     if unusable:
@@ -93,6 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(f"{sum(unusable.values()):,} unusable rows were left out: {counts}")
     if baseline is not None:
         console.print(figures_table("nearest training fingerprint", baseline))
+    if "per_molecule" in facts:
+        console.print(figures_table("mean over molecules", facts["per_molecule"]))
+    if compared:
+        console.print(comparison_table(model.name, facts))
     console.print(f"{seconds:.1f} s")
     if arguments.json is not None:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
@@ -127,4 +136,19 @@ def figures_table(title: str, facts: Mapping[str, Any]) -> Table:
         interval = facts.get(f"{name}_interval")
         shown = f"{value:.2f}" if isinstance(value, float) else str(value)
         table.add_row(name, shown, f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "")
+    return table
+
+
+def comparison_table(name: str, facts: Mapping[str, Any]) -> Table:
+    """A model beside the simple methods: exact, by spectrum and by molecule, and the mean similarity."""
+    table = Table(title="beside simple methods", title_justify="left")
+    table.add_column("method")
+    for heading in ("exact %", "exact % by molecule", "model is better by", "edit", "Tanimoto"):
+        table.add_column(heading, justify="right")
+    for method, figures in {name: facts, **facts["baselines"]}.items():
+        molecules, better = figures["per_molecule"], figures.get("model_better_by")
+        low, high = molecules["isomorphic_interval"]
+        cells = [f"{figures['isomorphic']:.1f}", f"{molecules['isomorphic']:.1f} ({low:.1f} to {high:.1f})"]
+        cells.append("" if better is None else f"{better[0]:+.1f} ({better[1]:+.1f} to {better[2]:+.1f})")
+        table.add_row(method, *cells, f"{molecules['edit']:.2f}", f"{molecules['tanimoto']:.3f}")
     return table

@@ -28,8 +28,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "predict",
         help="predict the graph of each input",
-        description="Predict the graph of each picture, fingerprint or molecule in the files. What cannot be read "
-        "is named, the rest is still predicted, and the exit code is 1.",
+        description="Predict the graph of each picture, fingerprint, molecule or spectrum in the files. What "
+        "cannot be read is named, the rest is still predicted, and the exit code is 1.",
     )
     parser.add_argument("model", help="a run's folder, a shipped model's name, or a model's .json file")
     parser.add_argument(
@@ -38,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=Path,
         metavar="FILE",
         help="pictures (png, ...) for Coloring; SMILES (smi, txt, csv, tsv, parquet) or fingerprints (npy, or "
-        "2048 zeros and ones a line) for molecules",
+        "2048 zeros and ones a line) for molecules; tandem mass spectra (mgf, msp, mzML, ...) for scaffolds",
     )
     parser.add_argument("--top", type=int, default=1, metavar="K", help="give the K likeliest graphs (default 1)")
     parser.add_argument(
@@ -116,11 +116,15 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
         table.add_column(heading, justify="right")
     if written:
         table.add_column("SMILES", overflow="fold")
+    noted = any(one.note for one in inputs)
+    if noted:
+        table.add_column("about the input")
     for one, each in zip(inputs, graphs, strict=True):
         for rank, (graph, confidence) in enumerate(_ranked(each), 1):
             cells = [one.name if rank == 1 else "", *([str(rank)] if several else [])]
             cells += [str(graph.size), str(len(graph.edges)), f"{100 * confidence:.1f} %"]
-            table.add_row(*cells, *([task.text(graph) or "not a valid molecule"] if written else []))
+            cells += [task.text(graph) or "not a valid molecule"] if written else []
+            table.add_row(*cells, *([one.note if rank == 1 else ""] if noted else []))
     return table
 
 

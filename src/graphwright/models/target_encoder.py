@@ -9,7 +9,6 @@ from torch.nn import functional
 from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.models.positional import flip_signs, laplacian_encoding
 
-
 MOST_GROUPS = 4
 NODES_PER_GROUP = 10
 """One more group of like-sized graphs for every so many nodes of capacity: splitting small graphs costs more."""

@@ -38,7 +38,8 @@ def _card(name: str, record: dict[str, object], task: Task) -> str:
     progress = record["progress"] or {}
     assert isinstance(progress, dict)
     matching, hardware = settings["matching"], record["hardware"]
-    example = {"coloring": "picture.png", "fingerprint": "molecules.smi"}[settings["task"]["kind"]]
+    examples = {"coloring": "picture.png", "fingerprint": "molecules.smi", "spectrum": "spectra.mgf"}
+    example = examples[settings["task"]["kind"]]
     rows = []
     for key, text in NAMES.items():
         if key not in figures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphwright.graphs import Graph, is_isomorphic
-from graphwright.tasks import Extra, Samples, Split
+from graphwright.tasks import Extra, Grouped, Samples, Split
+from graphwright.tasks.membership import Membership
+from graphwright.tasks.spectra.molecule_means import molecule_means
 from graphwright.training.assembly import loss_settings
 from graphwright.training.decoders import Decoder, ranking
 from graphwright.training.evaluation import Evaluation, evaluate_predictor
@@ -25,12 +27,16 @@ TOPS = (5, 10)
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """An evaluation, the data set that it was made on, and the metrics that only this task has."""
+    """An evaluation, the data set that it was made on, and the metrics that only this task has.
+
+    membership: of the samples, where several may be of one molecule.
+    """
 
     model: SavedModel
     data: Samples
     evaluation: Evaluation
     extras: list[Extra] = field(default_factory=list)
+    membership: Membership | None = None
 
     def figures(self) -> dict[str, Any]:
         """The contract of `graphwright evaluate --json`: the report's figures, then the task's own."""
@@ -40,6 +46,8 @@ class Evaluated:
             scale = 100 if extra.share else 1
             facts[extra.name] = scale * float(extra.values.mean())
             facts[f"{extra.name}_interval"] = [scale * interval.low, scale * interval.high]
+        if self.membership is not None:
+            facts["per_molecule"] = molecule_means(self.evaluation.report, self.extras, self.membership)
         return facts
 
 
@@ -85,7 +93,12 @@ def evaluate_saved(
     extras = [*model.task.extras(evaluation.predicted, evaluation.targets), *_tops(evaluation)]
     if decoder is not Decoder.PLAIN:
         extras.append(Extra("decode_proved", _proved(evaluation)))
-    return Evaluated(model, data, evaluation, extras)
+    if not isinstance(data, Grouped):
+        return Evaluated(model, data, evaluation, extras)
+    # Spectra of a formula are not independent: intervals are by resampling formulas.
+    membership = data.membership(evaluation.indices)
+    grouped = replace(evaluation, report=replace(evaluation.report, groups=membership.groups))
+    return Evaluated(model, data, grouped, extras, membership)
 
 
 def _tops(evaluation: Evaluation) -> list[Extra]:

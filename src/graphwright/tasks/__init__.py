@@ -4,7 +4,12 @@ from graphwright.tasks.registry import resolved, task_of
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.task import (
     BadInput,
+    Baseline,
+    Bounded,
+    Bounding,
+    Compared,
     Extra,
+    Grouped,
     NamedInput,
     Order,
     Ordered,
@@ -18,7 +23,12 @@ from graphwright.tasks.task import (
 __all__ = [
     "SPLITS",
     "BadInput",
+    "Baseline",
+    "Bounded",
+    "Bounding",
+    "Compared",
     "Extra",
+    "Grouped",
     "NamedInput",
     "Order",
     "Ordered",

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from graphwright.decoding import Formula
 from graphwright.graphs import Graph, GraphBatch, Vocabulary
 from graphwright.models import Inputs
 from graphwright.settings import Model
+from graphwright.tasks.membership import Membership
 from graphwright.tasks.split import Split
 
 if TYPE_CHECKING:
@@ -77,6 +79,22 @@ def unusable_rows(samples: Samples) -> dict[str, int]:
     return {}
 
 
+@runtime_checkable
+class Grouped(Protocol):
+    """Samples several of which may be of one molecule, so that figures by molecule say more."""
+
+    def membership(self, indices: Sequence[int]) -> Membership:
+        """Molecules and formulas of some samples."""
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """Samples of whose graphs it is known how many atoms of each element they have at most."""
+
+    def bounds(self, indices: Sequence[int]) -> list[Formula | None]:
+        """The bounds of some samples, None where there is none."""
+
+
 class Order(Protocol):
     """Batches of (index, epoch) for ever, a pure function of seed, step and rank."""
 
@@ -97,11 +115,12 @@ class Ordered(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NamedInput:
-    """One input read from a file: how to call it, what to call files made of it, and the input itself."""
+    """One input read from a file: how to call it, and files made of it, the input itself, and a word about it."""
 
     name: str
     stem: str
     value: Any
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,6 +137,30 @@ class Extra:
     name: str
     values: NDArray[np.float64]
     share: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A simple method and the graph that it answers to each of some samples."""
+
+    name: str
+    graphs: list[Graph]
+
+
+@runtime_checkable
+class Compared(Protocol):
+    """A task that knows simple methods which a model must beat."""
+
+    def baselines(self, samples: Any, indices: Sequence[int]) -> list[Baseline]:
+        """Their answers to some samples of a data set of this task."""
+
+
+@runtime_checkable
+class Bounding(Protocol):
+    """A task whose inputs may say how many atoms of each element their graphs have at most."""
+
+    def bounds(self, given: Any) -> list[Formula | None]:
+        """The bounds of what `inputs` takes, None where there is none."""
 
 
 class Task(Protocol):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from graphwright.decoding.candidates import LOOKED_AT, Candidates, plain_candidates, valid_candidates
+from graphwright.decoding.formula import Formula
 from graphwright.graphs import Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS
 
-Ranking = Callable[[Prediction, Vocabulary], list[Candidates]]
-"""From logits to graphs, for every sample at least one, the likeliest first."""
+Bounds = Sequence[Formula | None]
+"""For every sample a formula that its graph obeys, or None."""
+Ranking = Callable[[Prediction, Vocabulary, Bounds | None], list[Candidates]]
+"""From logits, and formulas if there are any, to graphs, for every sample at least one, the likeliest first."""
 
 
 class Decoder(StrEnum):
@@ -49,15 +52,20 @@ def candidates(
     count: int,
     *,
     effort: Effort = PREDICTING,
+    formulas: Bounds | None = None,
 ) -> list[Candidates]:
-    """For every sample its most probable distinct graphs, up to `count`."""
+    """For every sample its most probable distinct graphs, up to `count`; valid ones obey the formulas."""
     if decoder is Decoder.PLAIN:
         return plain_candidates(prediction, vocabulary, count, looked_at=effort.looked_at)
     if vocabulary.edges != BONDS:
         raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
-    return valid_candidates(prediction, vocabulary, count, seconds=effort.seconds, programs=effort.programs)
+    return valid_candidates(
+        prediction, vocabulary, count, formulas=formulas, seconds=effort.seconds, programs=effort.programs
+    )
 
 
 def ranking(decoder: Decoder, count: int) -> Ranking:
     """The `candidates` of the many predictions of an evaluation."""
-    return lambda prediction, vocabulary: candidates(prediction, vocabulary, decoder, count, effort=RANKING)
+    return lambda prediction, vocabulary, formulas: candidates(
+        prediction, vocabulary, decoder, count, effort=RANKING, formulas=formulas
+    )

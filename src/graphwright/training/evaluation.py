@@ -13,7 +13,7 @@ from graphwright.graphs import Graph, Vocabulary
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import AlignedSlots, Report, evaluate_graphs
 from graphwright.models import inputs_to
-from graphwright.tasks import Samples
+from graphwright.tasks import Bounded, Samples
 from graphwright.training.decoders import Ranking
 from graphwright.transport import mirror_descent, round_to_permutation
 
@@ -48,7 +48,7 @@ def evaluate_predictor(
     The alignment of the paper's diagnostic is the rounded plan of mirror descent on the labelled objective, the
     same for every model, whatever matcher it was trained with. `advance` is told how many samples were done.
     Graphs are decoded by thresholds, or are the first of those that `rank` finds; the paper's diagnostic is of
-    the thresholds always.
+    the thresholds always. Where samples come with bounds, such as molecular formulas, `rank` is told of them.
     """
     was_training = predictor.training
     predictor.eval()
@@ -57,11 +57,13 @@ def evaluate_predictor(
     ranked: list[Candidates] = []
     try:
         for start in range(0, len(indices), batch_size):
-            inputs, target = samples.batch(indices[start : start + batch_size])
+            chosen = indices[start : start + batch_size]
+            inputs, target = samples.batch(chosen)
             prediction = predictor(inputs_to(inputs, device)).graphs
             slots.append(harden(prediction, vocabulary))
             if rank is not None:
-                ranked += rank(prediction, vocabulary)
+                bounds = samples.bounds(chosen) if isinstance(samples, Bounded) else None
+                ranked += rank(prediction, vocabulary, bounds)
             plan = mirror_descent(matching_problem(prediction, target.to(device), loss)).matrix
             assignments.append(round_to_permutation(plan.mT))
             targets += target.graphs()

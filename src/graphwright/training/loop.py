@@ -62,7 +62,7 @@ def train(run: Run, folder: Path, *, resume: bool = False, display: Display | No
     Ctrl-C or SIGTERM ends it with KeyboardInterrupt after the step in progress, which the last checkpoint then
     holds; a second one does so at once, and the checkpoint holds the last whole step or an earlier one.
     """
-    return _Session(run, folder, display or Display.silent()).train(resume=resume)
+    return Session(run, folder, display or Display.silent()).train(resume=resume)
 
 
 class _Moment(Enum):
@@ -73,7 +73,7 @@ class _Moment(Enum):
     UPDATING = "inside a step that can be neither taken back nor completed"
 
 
-class _Session:
+class Session:
     """One process's share of a run."""
 
     def __init__(self, run: Run, folder: Path, display: Display) -> None:
@@ -105,6 +105,7 @@ class _Session:
         self.take_back: Callable[[], None] = lambda: None
 
     def train(self, *, resume: bool) -> Trained:
+        """The steps of this process, from the start or from the last checkpoint."""
         # Each rank draws its own dropout from here on; a resumed one goes on where it was.
         if self.fabric.global_rank:
             torch.manual_seed(self.run.train.seed + self.fabric.global_rank)

@@ -17,7 +17,7 @@ from graphwright.decoding.candidates import Candidate
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
 from graphwright.settings import Run
-from graphwright.tasks import Task, task_of
+from graphwright.tasks import Bounding, Task, task_of
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
@@ -76,7 +76,8 @@ class SavedModel:
         """
         prediction = self.predictor(self.task.inputs(given)).graphs
         if top != 1 or decoder is not Decoder.PLAIN:
-            found = candidates(prediction, self.vocabulary, decoder, top)
+            bounds = self.task.bounds(given) if isinstance(self.task, Bounding) else None
+            found = candidates(prediction, self.vocabulary, decoder, top, formulas=bounds)
             ranked = [each.candidates for each in found]
             return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in ranked]
         graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)

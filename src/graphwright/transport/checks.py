@@ -43,15 +43,15 @@ def check_interval(name: str, tensor: Tensor, low: float, high: float) -> None:
     refuse(name, (value < low) | (value > high), f"leaves [{low:g}, {high:g}]")
 
 
-def check_positive(name: str, value: float) -> None:
+def check_positive(name: str, value: object) -> None:
     """Raise unless a setting is a positive finite number (a tensor is none: nothing differentiates in it)."""
-    if not isinstance(value, Real) or not 0 < value < float("inf"):
+    if not (isinstance(value, Real) and 0 < float(value) < float("inf")):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
-def check_count(name: str, value: int) -> None:
+def check_count(name: str, value: object) -> None:
     """Raise unless a setting is a whole number, at least one."""
-    if not isinstance(value, Integral) or value < 1:
+    if not (isinstance(value, Integral) and int(value) >= 1):
         raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
 
 

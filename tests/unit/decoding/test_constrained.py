@@ -20,6 +20,7 @@ from graphwright.decoding import (
     valid_candidates,
 )
 from graphwright.decoding.constrained import valid_assignments
+from graphwright.decoding.greedy import greedy_molecule
 from graphwright.graphs import Graph, Prediction, Vocabulary, is_isomorphic
 from graphwright.graphs.molecules import BONDS, is_molecule, molecule_from_graph, molecule_vocabulary
 from molecule_logits import QM9, noisy_prediction, random_prediction
@@ -266,6 +267,15 @@ def test_without_time_the_atoms_are_kept_and_joined_at_the_likeliest_places() ->
         check_sanitizable(decoding.graph)
         assert decoding.graph.size == 7
         assert not decoding.proved_optimal
+
+
+@pytest.mark.parametrize("smiles", ["C1CC1", "CC1CC1C(=O)NC", "O=C1CC2OC1C2", "N#CC=O", "C"])
+def test_what_is_right_already_is_joined_as_it_is(smiles: str) -> None:
+    prediction, (truth,) = noisy_prediction([smiles], 9, 0.0, 0)
+    found = greedy_molecule(slot_scores(prediction, QM9)[0], QM9, None)
+    assert found is not None
+    assert is_isomorphic(found.graph(QM9), truth)
+    assert found.regret == pytest.approx(0)
 
 
 def test_where_nothing_is_present_there_is_an_atom() -> None:

@@ -29,12 +29,12 @@ def test_the_candidates_of_an_evaluation_do_not_depend_on_the_clock(
     decoder: Decoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prediction = vague(2)
-    first = ranking(decoder, 10)(prediction, QM9)
-    assert all(each.candidates for each in first)
+    first = ranking(decoder, 10)(prediction, QM9, None)
+    assert [len(each.candidates) for each in first] == [10, 10]
     clock = iter(range(10**9))
     # A busy machine: far more time than it takes passes between two looks at the clock.
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock) / 100)
-    second = ranking(decoder, 10)(prediction, QM9)
+    second = ranking(decoder, 10)(prediction, QM9, None)
     for one, other in zip(first, second, strict=True):
         assert [each.log_score for each in one.candidates] == [each.log_score for each in other.candidates]
         assert all(map(is_isomorphic, *([each.graph for each in found.candidates] for found in (one, other))))

@@ -58,7 +58,7 @@ PLACES = {
     "after the backward pass": (Fabric, "backward", "after", 4),
     "before the update": (torch.optim.AdamW, "step", "before", 4),
     "after the update": (torch.optim.AdamW, "step", "after", 4),
-    "while ranks agree": (loop._Session, "_agree", "before", 4),
+    "while ranks agree": (loop.Session, "_agree", "before", 4),
     "before the log line": (RunLog, "write", "before", 2),
     "after the log line": (RunLog, "write", "after", 2),
     "before validation": (loop, "evaluate_predictor", "before", 1),

@@ -110,9 +110,9 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(file, tmp_path, monkeyp
     )
     folders = tmp_path / "straight", tmp_path / "stopped"
     train(run, folders[0])
-    whole_step = loop._Session._step
+    whole_step = loop.Session._step
     with monkeypatch.context() as patch:
-        patch.setattr(loop._Session, "_step", lambda self, data: whole_step(self, data) or self.progress.step == 3)
+        patch.setattr(loop.Session, "_step", lambda self, data: whole_step(self, data) or self.progress.step == 3)
         with pytest.raises(KeyboardInterrupt):
             train(run, folders[1])
     train(run, folders[1], resume=True)

@@ -149,7 +149,7 @@ def test_a_malformed_start_is_refused(solver):
         (lambda: mirror_descent(problem(), tau=0), "tau must be a positive number"),
         (lambda: mirror_descent(problem(), inner=0), "inner must be a whole number, at least 1"),
         (lambda: conditional_gradient(problem(), tolerance=-1), "tolerance must be a positive number"),
-        (lambda: multi_start(problem(), mirror_descent, 0, torch.Generator()), "starts must be a whole number, at least 1"),
+        (lambda: multi_start(problem(), mirror_descent, 0, torch.Generator()), "starts must be a whole number"),
         (lambda: Relaxation(clamp=0), "clamp must lie in"),
     ],
 )  # fmt: skip

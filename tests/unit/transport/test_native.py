@@ -311,6 +311,37 @@ def test_a_missing_compiler_is_named(monkeypatch):
         build.build()
 
 
+@needs_kernels
+def test_a_damaged_library_in_the_cache_is_built_anew(monkeypatch, tmp_path):
+    good = build.build()
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && exit 0\nwhile [ "$1" != -o ]; do shift; done\ncp "{good}" "$2"\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
+    damaged = build.build()
+    damaged.write_bytes(b"half a libra")
+    load.cache_clear()
+    try:
+        assert load() is not None
+        assert damaged.read_bytes() == good.read_bytes()
+    finally:
+        load.cache_clear()
+
+
+def test_without_a_home_the_cache_is_asked_for(monkeypatch):
+    def homeless() -> None:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("GRAPHWRIGHT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(build.Path, "home", homeless)
+    with pytest.raises(BuildError, match="GRAPHWRIGHT_CACHE"):
+        build.cache_folder()
+
+
 def test_kernels_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("GRAPHWRIGHT_NATIVE", "off")
     load.cache_clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +12,9 @@ from scipy import sparse
 from graphwright.graphs import Graph, is_isomorphic, refinement_hash
 from graphwright.spectra import bin_peaks, nearest_precursor, nearest_spectra
 from graphwright.tasks.spectra.dataset import SpectrumDataset
+from graphwright.tasks.task import Baseline
 
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Baseline:
-    """A simple method and the graph that it answers to each of some samples."""
-
-    name: str
-    graphs: list[Graph]
 
 
 def baselines(training: SpectrumDataset, queries: SpectrumDataset, indices: Sequence[int]) -> list[Baseline]:

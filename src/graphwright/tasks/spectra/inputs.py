@@ -11,7 +11,7 @@ from graphwright.graphs import Vocabulary
 from graphwright.models import SpectrumInputs
 from graphwright.settings import PeakTokens, SpectrumTask
 from graphwright.spectra import Origin, Spectrum, SpectrumError, clean, read_spectra, tidy_peaks
-from graphwright.tasks.spectra.encoded import EncodedSpectrum, bound, encode, stack
+from graphwright.tasks.spectra.encoded import EncodedSpectrum, bound, describe, encode, stack
 from graphwright.tasks.task import BadInput, NamedInput
 
 
@@ -68,7 +68,7 @@ def read_inputs(settings: SpectrumTask, path: Path) -> Iterator[NamedInput | Bad
                 yield BadInput(str(error))
                 continue
             title = spectrum.identifier or spectrum.name or f"{spectrum.origin.unit} {spectrum.origin.number}"
-            yield NamedInput(f"{path}:{title}", f"{path.stem}-{number}", encoded)
+            yield NamedInput(f"{path}:{title}", f"{path.stem}-{number}", encoded, describe(encoded))
     except (SpectrumError, OSError, ImportError) as error:
         yield from _told(problems)
         yield BadInput(str(error))

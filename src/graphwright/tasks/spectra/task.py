@@ -18,6 +18,7 @@ from graphwright.graphs import Graph, Vocabulary
 from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary, smiles_from_graph
 from graphwright.models import SpectrumEncoder, SpectrumInputs
 from graphwright.settings import Model, SpectrumTask, TrainingUnit
+from graphwright.tasks.spectra.baselines import baselines
 from graphwright.tasks.spectra.dataset import SpectrumDataset, SpectrumSample
 from graphwright.tasks.spectra.encoded import EncodedSpectrum
 from graphwright.tasks.spectra.inputs import bounds_of, read_inputs, spectrum_batch
@@ -25,7 +26,7 @@ from graphwright.tasks.spectra.prepared import find_spectra
 from graphwright.tasks.spectra.summary import spectrum_statistics
 from graphwright.tasks.spectra.table import SpectrumTable, read_table
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, Extra, NamedInput, Places
+from graphwright.tasks.task import BadInput, Baseline, Extra, NamedInput, Places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,6 +135,10 @@ class MS2Scaffold:
         return SpectrumDataset(
             table, arrays, vocabulary, self.settings, [each for each in rejected if each.row in mine]
         )
+
+    def baselines(self, samples: SpectrumDataset, indices: Sequence[int]) -> list[Baseline]:
+        """The commonest scaffold, and those of the nearest training spectra."""
+        return baselines(self.data("train"), samples, indices)
 
     def encoder(self, model: Model) -> nn.Module:
         """Of peaks."""

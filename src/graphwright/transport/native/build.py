@@ -60,9 +60,13 @@ def find_compiler() -> str:
 
 def cache_folder() -> Path:
     """$GRAPHWRIGHT_CACHE, or graphwright's folder in the user's cache."""
-    if "GRAPHWRIGHT_CACHE" in os.environ:
-        return Path(os.environ["GRAPHWRIGHT_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphwright"
+    own, shared = os.environ.get("GRAPHWRIGHT_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if own:
+        return Path(own)
+    try:
+        return Path(shared or Path.home() / ".cache") / "graphwright"
+    except RuntimeError as error:  # a container's user may have no home
+        raise BuildError("no home folder to build in; $GRAPHWRIGHT_CACHE names another") from error
 
 
 def fingerprint(compiler: str) -> str:

@@ -156,11 +156,21 @@ def load() -> Kernels | None:
     if os.environ.get("GRAPHWRIGHT_NATIVE", "on") == "off":
         return None
     try:
-        return Kernels(ctypes.CDLL(str(build())))
+        return Kernels(_opened())
     except (BuildError, OSError) as error:
         log = logging.getLogger("graphwright")
         log.warning("graphwright: no compiled kernels (%s); matching runs on torch alone, more slowly", error)
         return None
+
+
+def _opened() -> ctypes.CDLL:
+    """The library; a cached file that cannot be opened is built anew, once."""
+    path = build()
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError:
+        path.unlink(missing_ok=True)
+        return ctypes.CDLL(str(build()))
 
 
 def _threads(operations: int) -> int:
