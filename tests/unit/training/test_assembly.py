@@ -61,7 +61,7 @@ def test_every_matching_trains_every_parameter_under_every_objective(kind, objec
 
 
 def test_conditional_gradient_refuses_an_objective_that_is_not_quadratic():
-    with pytest.raises(ValueError, match="needs loss.objective J"):
+    with pytest.raises(ValueError, match=r"needs loss\.objective J"):
         step(model_of(matching={"kind": "conditional_gradient"}, loss={"objective": "J_a"}))
 
 
