@@ -10,8 +10,8 @@ from graphwright.bench.prediction import measure_prediction
 from graphwright.bench.row import Measured, Remark, Row, table
 from graphwright.bench.scaling import measure_scaling, scaling_figure
 from graphwright.bench.sinkhorn import measure_sinkhorn
-from graphwright.bench.training import measure_training
-from graphwright.settings import load_run
+from graphwright.bench.training import measure_presets, measure_training
+from graphwright.settings import load_run, presets
 from graphwright.training.saved_model import load_model
 
 SHIPPED = "coloring10"
@@ -21,7 +21,8 @@ EVALUATED = "coloring20-cpu"
 
 
 def _presets() -> Iterator[Row]:
-    return measure_training(lambda n: load_run(f"coloring{n}-cpu", []))
+    yield from measure_training(lambda n: load_run(f"coloring{n}-cpu", []))
+    yield from measure_presets(load_run, [preset.name for preset in presets() if preset.name.endswith("-cpu")])
 
 
 def _preset_evaluation() -> Iterator[Row]:
@@ -54,6 +55,7 @@ __all__ = [
     "measure_matcher",
     "measure_plans",
     "measure_prediction",
+    "measure_presets",
     "measure_scaling",
     "measure_sinkhorn",
     "measure_training",

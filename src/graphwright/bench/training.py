@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -43,15 +44,28 @@ def measure_training(
                     yield measure_loop(with_matching(run, MatchingKind.LEARNED), count, loop_steps)
 
 
-def _step_rows(run: Run, count: int, repeats: int) -> Iterator[Row]:
+def measure_presets(
+    load: Callable[[str], Run], names: Sequence[str], batch: int = 32, repeats: int = 2, count: int = 2
+) -> Iterator[Row]:
+    """One row per preset: its step, with its own matching, on batches of one size for all."""
+    with threads(count):
+        for name in names:
+            run = load(name)
+            run = run.model_copy(update={"train": run.train.model_copy(update={"batch_size": batch})})
+            (row,) = _step_rows(run, count, repeats, (run.matching.kind,))
+            yield replace(row, name=f"{row.name}, {name}")
+
+
+def _step_rows(
+    run: Run, count: int, repeats: int, kinds: Sequence[MatchingKind] = tuple(MatchingKind)
+) -> Iterator[Row]:
     task, size = task_of(run.task), run.train.batch_size
     data = task.data("train")
     batch = data.collate([data[index, 0] for index in range(size)])
-    models = [build(with_matching(run, kind)) for kind in MatchingKind]
-    times = interleaved_milliseconds([_step(model, batch, run) for model in models], repeats)
-    plans = interleaved_milliseconds([_plan(model, batch) for model in models], PLAN_REPEATS * repeats)
-    peer = dict(zip(MatchingKind, times, strict=True))[PEER]
-    for kind, time, plan in zip(MatchingKind, times, plans, strict=True):
+    models = [build(with_matching(run, kind)) for kind in (*kinds, PEER)]
+    *times, peer = interleaved_milliseconds([_step(model, batch, run) for model in models], repeats)
+    plans = interleaved_milliseconds([_plan(model, batch) for model in models[:-1]], PLAN_REPEATS * repeats)
+    for kind, time, plan in zip(kinds, times, plans, strict=True):
         extras = {"samples_per_second": 1000 * size / time, "plan_share": plan / time}
         figures = (time / size, f"{PEER.value} step", peer / size)
         yield Row(kind.value, task.capacity, size, count, *figures, extras=extras)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from graphwright.settings.apply import Layer, apply
 from graphwright.settings.errors import SettingsError
 from graphwright.settings.overrides import Override
-from graphwright.settings.presets import find_preset, no_preset
+from graphwright.settings.presets import SUFFIX, Preset, find_preset, no_preset, presets
 from graphwright.settings.schema import Run
+from graphwright.settings.tasks import ColoringTask
 from graphwright.settings.yaml_file import read_settings
 
 CONFIG = "config.yaml"
@@ -18,6 +20,8 @@ CONFIGS = (CONFIG, "config.json")
 """What a run folder's settings are called, and were."""
 MOLECULE_FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
 """How the names of files with SMILES end; each but the first may end in .gz, too."""
+ANY_SIZE = re.compile(r"coloring(?P<n>[0-9]{1,3})(?P<scale>-cpu|-paper)?")
+"""Names of Colorings; presets exist for the paper's sizes."""
 MANIFEST = "manifest.json"
 """What a folder holds that `graphwright data prepare` has made."""
 MOLECULE_PRESET = "fingerprint2molecule-cpu"
@@ -27,11 +31,13 @@ MOLECULE_PRESET = "fingerprint2molecule-cpu"
 def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
     """The settings that a preset's name, a YAML file, a run folder or data stand for, with overrides on top.
 
-    A YAML file starts from the defaults, or from a preset if it says `preset: NAME`. A file with SMILES, or a
-    folder that `data prepare` has made, stands for the preset for molecules on these data, with their elements.
+    coloring15 is the preset of the next larger size, made for 15 regions. A YAML file starts from the defaults, or
+    from a preset if it says `preset: NAME`. A file with SMILES, or a folder that `data prepare` has made, stands
+    for the preset for molecules on these data, with their elements.
     Overrides that give a budget (epochs, steps or minutes) replace the budget underneath.
     """
-    return apply([*_layers(settings_file(source)), *_data_layers(source), overrides])
+    layers = _layers(settings_file(source))
+    return apply([*layers, *_data_layers(source), *_size_layers(source, layers), overrides])
 
 
 def settings_file(source: str) -> Path:
@@ -43,7 +49,7 @@ def settings_file(source: str) -> Path:
         return preset.path
     separated = any(mark in source for mark in (os.sep, os.altsep) if mark)
     looks_like_path = separated or path.suffix in (".yaml", ".yml", ".json")
-    preset = None if looks_like_path else find_preset(source)
+    preset = None if looks_like_path else find_preset(source) or _preset_for_size(source)
     if preset is not None:
         return preset.path
     if path.is_dir():
@@ -73,6 +79,35 @@ def _data_layers(source: str) -> list[Layer]:
     if not is_molecule_data(source):
         return []
     return [[Override("task.data", source), Override("task.elements", "")]]
+
+
+def _preset_for_size(source: str) -> Preset | None:
+    """The preset that a Coloring of another size starts from: of the next larger size, or of the largest."""
+    named = ANY_SIZE.fullmatch(source)
+    if named is None or find_preset(source) is not None or int(named["n"]) == 0:
+        return None
+    scale = named["scale"] or SUFFIX
+    sizes = [int(match["n"]) for preset in presets() if (match := ANY_SIZE.fullmatch(preset.name))]
+    size = min((size for size in sizes if size >= int(named["n"])), default=max(sizes))
+    return find_preset(f"coloring{size}{scale}")
+
+
+def _size_layers(source: str, layers: list[Layer]) -> list[Layer]:
+    if "/" in source or _preset_for_size(source) is None:
+        return []
+    named = ANY_SIZE.fullmatch(source)
+    assert named is not None
+    base, n = apply(layers), int(named["n"])
+    # epsilon N^2 is what means the same at every size.
+    epsilon = base.matching.epsilon * (base.task.capacity / n) ** 2
+    smallest = min(base.task.min_size, n) if isinstance(base.task, ColoringTask) else 1
+    return [
+        [
+            Override("task.capacity", n),
+            Override("task.min_size", smallest),
+            Override("matching.epsilon", epsilon),
+        ]
+    ]
 
 
 def _layers(path: Path) -> list[Layer]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphwright.bench import measure_data, measure_training
+from graphwright.bench import measure_data, measure_presets, measure_training
 from graphwright.bench.training_loop import WARM_UP, _TimedSession, measure_loop
 from graphwright.settings import MatchingKind
 from graphwright.training import train
@@ -28,7 +28,13 @@ def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_thread
         assert facts["ours_ms"] > 0
         assert facts["plan_share"] > 0
         assert facts["samples_per_second"] == pytest.approx(1000 / facts["ours_ms"])
-    assert all(row.ratio == 1 for row in rows if row.name == "conditional_gradient")
+    assert all(row.peer == "conditional_gradient step" for row in rows[:-1])
+
+
+def test_presets_are_timed_with_their_own_matching_on_batches_of_one_size():
+    (row,) = measure_presets(lambda name: TINY, ["tiny"], batch=3, repeats=1, count=1)  # noqa: ARG005
+    assert (row.name, row.batch, row.threads) == (f"{TINY.matching.kind.value}, tiny", 3, 1)
+    assert row.extras["plan_share"] > 0
 
 
 def test_the_loop_s_overhead_is_what_is_not_inside_its_steps():

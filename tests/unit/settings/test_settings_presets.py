@@ -196,3 +196,30 @@ def test_an_unknown_preset_is_answered_with_the_nearest(name, hint):
     with pytest.raises(SettingsError) as error:
         load_run(name)
     assert str(error.value).startswith(f"there is no preset, file or run folder '{name}'; {hint}")
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "n"),
+    [
+        ("coloring15", "coloring20-cpu", 15),
+        ("coloring7-paper", "coloring10-paper", 7),
+        ("coloring80", "coloring60-cpu", 80),
+    ],
+)
+def test_a_coloring_of_any_size_starts_from_the_preset_of_the_next_one(name, base, n):
+    run, start = load_run(name), load_run(base)
+    assert run.task.capacity == n
+    assert run.matching.epsilon * n**2 == pytest.approx(start.matching.epsilon * start.task.capacity**2)
+    assert run.model == start.model
+    assert run.train == start.train
+
+
+def test_a_coloring_of_three_has_graphs_of_three():
+    task = load_run("coloring3").task
+    assert (task.min_size, task.capacity) == (3, 3)
+
+
+@pytest.mark.parametrize("name", ["coloring0", "coloring999", "coloring15-gpu"])
+def test_a_coloring_of_an_impossible_size_is_refused(name):
+    with pytest.raises(SettingsError):
+        load_run(name)
