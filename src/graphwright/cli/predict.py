@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.tasks import BadInput, NamedInput, Task
 from graphwright.training.decoders import Decoder
@@ -47,6 +48,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=Decoder.PLAIN.value,
         help="how logits become graphs: slot by slot, or the likeliest molecule that obeys valence",
     )
+    parser.add_argument(
+        "--formula", help="molecular formula, e.g. C7H8O, that every molecule must have (with --decode valid)"
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the graphs as node-link JSON")
     parser.add_argument("--draw", type=Path, metavar="DIR", help="draw each graph, as SVG (Coloring: and PNG)")
     parser.set_defaults(run=run)
@@ -56,13 +60,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Read what can be read, predict it, print, write."""
     if arguments.top < 1:
         raise ValueError(f"--top must be at least 1, got {arguments.top}")
+    decoder = Decoder(arguments.decode)
+    formula = None if arguments.formula is None else Formula.parse(arguments.formula)
+    if formula is not None and decoder is not Decoder.VALID:
+        raise ValueError("--formula needs --decode valid: slot by slot, decisions know nothing of a formula")
     model = load_model(arguments.model)
     found = [each for path in arguments.files for each in model.task.read(path)]
     inputs = [each for each in found if isinstance(each, NamedInput)]
     for each in found:
         if isinstance(each, BadInput):
             print(f"graphwright: {each.message}", file=sys.stderr)
-    graphs = _predict(model, inputs, arguments.top, Decoder(arguments.decode))
+    graphs = _predict(model, inputs, arguments.top, decoder, formula)
     console = Console()
     if graphs:
         console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN]))
@@ -86,11 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if len(inputs) < len(found) else 0
 
 
-def _predict(model: SavedModel, inputs: Sequence[NamedInput], top: int, decoder: Decoder) -> list[PredictedGraph]:
+def _predict(
+    model: SavedModel, inputs: Sequence[NamedInput], top: int, decoder: Decoder, formula: Formula | None
+) -> list[PredictedGraph]:
     graphs: list[PredictedGraph] = []
     for start in range(0, len(inputs), BATCH):
         values = [each.value for each in inputs[start : start + BATCH]]
-        graphs += model.predict(values, top=top, decoder=decoder)
+        graphs += model.predict(values, top=top, decoder=decoder, formula=formula)
     return graphs
 
 

@@ -12,7 +12,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from graphwright.decoding import harden
+from graphwright.decoding import Formula, harden
 from graphwright.decoding.candidates import Candidate
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
@@ -68,15 +68,22 @@ class SavedModel:
         return replace(self, predictor=cast(GraphPredictor, torch.compile(self.predictor, dynamic=False)))
 
     @torch.no_grad()
-    def predict(self, given: Any, *, top: int = 1, decoder: Decoder = Decoder.PLAIN) -> list[PredictedGraph]:
+    def predict(
+        self, given: Any, *, top: int = 1, decoder: Decoder = Decoder.PLAIN, formula: Formula | None = None
+    ) -> list[PredictedGraph]:
         """The graph of each input, one or many: pictures, or SMILES, RDKit molecules and bit vectors.
 
         A batch (b, ...) as the task's data sets make it is taken as it is. `top` above 1, or another decoder than
-        the plain one, adds that many candidates with a probability each.
+        the plain one, adds that many candidates with a probability each. With a formula, which only the valid
+        decoder obeys, every graph has it.
         """
+        if formula is not None and decoder is not Decoder.VALID:
+            raise ValueError(f"only the valid decoder obeys a formula, not the {decoder.value} one")
         prediction = self.predictor(self.task.inputs(given)).graphs
         if top != 1 or decoder is not Decoder.PLAIN:
             bounds = self.task.bounds(given) if isinstance(self.task, Bounding) else None
+            if formula is not None:
+                bounds = [formula] * len(prediction)
             found = candidates(prediction, self.vocabulary, decoder, top, formulas=bounds)
             ranked = [each.candidates for each in found]
             return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in ranked]

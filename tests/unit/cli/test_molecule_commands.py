@@ -126,6 +126,32 @@ def test_predict_gives_candidates_and_drawings(tiny_molecule_run, tmp_path, caps
     assert "SMILES" in capsys.readouterr().out
 
 
+def test_predict_obeys_a_formula(tiny_molecule_run, tmp_path):
+    (tmp_path / "one.smi").write_text("CCO\n")
+    out = tmp_path / "graphs.json"
+    command = [
+        "predict",
+        str(tiny_molecule_run),
+        str(tmp_path / "one.smi"),
+        "--decode",
+        "valid",
+        "--json",
+        str(out),
+    ]
+    assert cli.main([*command, "--formula", "C2H6O"]) == 0
+    (row,) = json.loads(out.read_text())
+    assert sorted(node["label"] for node in row["graph"]["nodes"]) == ["C", "C", "O"]
+
+
+def test_a_formula_needs_the_valid_decoder_and_must_be_one(tiny_molecule_run, tmp_path, capsys):
+    (tmp_path / "one.smi").write_text("CCO\n")
+    command = ["predict", str(tiny_molecule_run), str(tmp_path / "one.smi")]
+    assert cli.main([*command, "--formula", "C2H6O"]) == 2
+    assert "--formula needs --decode valid" in capsys.readouterr().err
+    assert cli.main([*command, "--decode", "valid", "--formula", "C2H6?"]) == 2
+    assert "not a molecular formula" in capsys.readouterr().err
+
+
 def test_inspect_counts_and_lists_what_is_unusable(tmp_path, capsys):
     path, listed = tiny_file(tmp_path), tmp_path / "rejected.csv"
     out = tmp_path / "sheet.png"
