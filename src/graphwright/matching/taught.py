@@ -10,7 +10,7 @@ from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.learned import SMALLEST, LearnedMatcher, detached, row_entropy
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.models.precision import without_autocast
-from graphwright.transport import mirror_descent
+from graphwright.transport import MatchingProblem, mirror_descent
 
 MEMORY = 0.9
 """How much of the running gap one probe leaves while every step is one."""
@@ -76,8 +76,9 @@ class TaughtMatcher(Matcher):
         with without_autocast(states.device):
             problem = matching_problem(detached(prediction), target, self.loss)
             solved = mirror_descent(problem, tau=self.tau, outer=self.outer, inner=self.inner)
-            uniform = problem.objective(torch.full_like(plan, 1 / plan.shape[1]).detach())
-            health["gap"] = self._probe(problem.objective(plan.detach()), solved.objective, uniform)
+            uniform = torch.full_like(plan, 1 / plan.shape[1]).detach()
+            costs = [self._cost(problem, each) for each in (plan.detach(), solved.matrix, uniform)]
+            health["gap"] = self._probe(*costs)
             if not teaching:
                 return Match(plan, nothing, health)
             penalty = self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
@@ -85,10 +86,14 @@ class TaughtMatcher(Matcher):
             own = self.objective * problem.objective(plan)
         return Match(solved.matrix, imitation + own + penalty, health)
 
+    def _cost(self, problem: MatchingProblem, plan: Tensor) -> Tensor:
+        """(b,) the objective and the penalty on the marginals: without it a plan that misses its sums wins."""
+        return problem.objective(plan) + self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
+
     def _probe(self, learned: Tensor, solved: Tensor, uniform: Tensor) -> float:
         """Update the running gap, and the phase by it; returns this batch's gap, over all processes.
 
-        From batch sums of the objectives under the learned, the solver's and the uniform plan, the larger of
+        From batch sums of the costs of the learned, the solver's and the uniform plan, the larger of
         (learned - solved) / solved and (learned - solved) / (uniform - solved): before a predictor says
         anything all plans cost nearly the same, and the first alone would call any of them as good as solved.
         """

@@ -126,9 +126,13 @@ def test_the_gap_is_the_relative_excess_of_the_learned_plans_objective():
     matcher = taught()
     health = matcher(states, prediction, target).health
     problem = matching_problem(prediction, target, LOSS)
-    learned = problem.objective(matcher.learned.plan(states, target).detach()).sum()
-    best = solved(prediction, target).objective.sum()
-    uniform = problem.objective(torch.full((4, 5, 5), 0.2, dtype=torch.float64)).sum()
+
+    def cost(plan):
+        return (problem.objective(plan) + 0.7 * marginal_penalty(plan, LOSS.penalty)).sum()
+
+    learned = cost(matcher.learned.plan(states, target).detach())
+    best = cost(solved(prediction, target).matrix)
+    uniform = cost(torch.full((4, 5, 5), 0.2, dtype=torch.float64))
     excess = learned - best
     assert health["gap"] == pytest.approx(float(max(excess / best, excess / (uniform - best))))
     assert health["gap"] > 0.01
