@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from graphwright.models.transformer import start_apart
+
 
 class NodeDecoder(nn.Module):
     """A Transformer decoder with one learned query per slot: slots attend to each other and to the tokens."""
@@ -16,10 +18,7 @@ class NodeDecoder(nn.Module):
         layer = nn.TransformerDecoderLayer(
             width, heads, 4 * width, dropout, activation="gelu", batch_first=True, norm_first=True
         )
-        self.layers = nn.TransformerDecoder(layer, layers, nn.LayerNorm(width))
-        for parameter in self.layers.parameters():  # the layers start as copies of each other otherwise
-            if parameter.ndim > 1:
-                nn.init.xavier_uniform_(parameter)
+        self.layers = start_apart(nn.TransformerDecoder(layer, layers, nn.LayerNorm(width)))
 
     def forward(self, tokens: Tensor, token_mask: Tensor | None) -> Tensor:
         """tokens (b, k, memory width), token_mask (b, k) true at real ones -> slot states (b, n, width)."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.models.encoders.tokens import Tokens
+from graphwright.models.transformer import token_layers
 
 
 class FingerprintEncoder(nn.Module):
@@ -19,13 +20,7 @@ class FingerprintEncoder(nn.Module):
         self.start, self.padding = bits, bits + 1
         self.embedding = nn.Embedding(bits + 2, width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
-        layer = nn.TransformerEncoderLayer(
-            width, heads, 4 * width, dropout, activation="gelu", batch_first=True, norm_first=True
-        )
-        self.layers = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width), enable_nested_tensor=False)
-        for parameter in self.layers.parameters():  # the layers start as copies of each other otherwise
-            if parameter.ndim > 1:
-                nn.init.xavier_uniform_(parameter)
+        self.layers = token_layers(width, layers, heads, dropout)
 
     def forward(self, codes: Tensor) -> Tokens:
         """codes (b, k) int64, each row with a start token, padded -> tokens (b, k, width)."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphwright.models.encoders.tokens import Tokens
+from graphwright.models.transformer import token_layers
 from graphwright.spectra.tokens import MZ_SCALE, TOKEN_WIDTH
 
 LONGEST, WAVES = 512.0, 16
@@ -58,13 +59,7 @@ class SpectrumEncoder(nn.Module):
         self.energy = nn.Sequential(nn.Linear(1, width), nn.GELU(), nn.Linear(width, width))
         self.unknown_energy = nn.Parameter(torch.randn(width) / width**0.5)
         nn.init.normal_(self.adduct.weight, std=width**-0.5)
-        layer = nn.TransformerEncoderLayer(
-            width, heads, 4 * width, dropout, activation="gelu", batch_first=True, norm_first=True
-        )
-        self.layers = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width), enable_nested_tensor=False)
-        for parameter in self.layers.parameters():  # the layers start as copies of each other otherwise
-            if parameter.ndim > 1:
-                nn.init.xavier_uniform_(parameter)
+        self.layers = token_layers(width, layers, heads, dropout)
 
     def forward(self, inputs: SpectrumInputs) -> Tokens:
         """-> tokens (b, 2 + k, width): precursor, adduct, then the peaks in their order."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphwright.graphs import GraphBatch, Vocabulary
@@ -13,10 +15,27 @@ from graphwright.tasks.molecules.fingerprint import tokens
 from graphwright.tasks.molecules.sample import MoleculeSample
 
 
+class HasMolecule(Protocol):
+    """Whatever carries a molecule: atoms (n,) codes, bonds (e, 3) pairs and codes."""
+
+    @property
+    def atoms(self) -> NDArray[np.integer[Any]]:
+        """(n,) element codes."""
+
+    @property
+    def bonds(self) -> NDArray[np.integer[Any]]:
+        """(e, 3) two atoms and the bond's code."""
+
+
 def collate_molecules(
     samples: Sequence[MoleculeSample], vocabulary: Vocabulary, capacity: int
 ) -> tuple[Tensor, GraphBatch]:
     """(b, k) tokens, and the graphs padded to `capacity` nodes."""
+    return tokens([sample.bits for sample in samples]), padded_graphs(samples, vocabulary, capacity)
+
+
+def padded_graphs(samples: Sequence[HasMolecule], vocabulary: Vocabulary, capacity: int) -> GraphBatch:
+    """The graphs of some molecules, padded to `capacity` nodes."""
     b, n = len(samples), capacity
     mask, atoms = np.zeros((b, n), bool), np.zeros((b, n), np.int64)
     bonds = np.zeros((b, n, n), np.int64)
@@ -26,5 +45,4 @@ def collate_molecules(
         first, second, code = sample.bonds.T
         bonds[at, first, second] = code
         bonds[at, second, first] = code
-    target = GraphBatch(torch.from_numpy(mask), torch.from_numpy(atoms), torch.from_numpy(bonds), vocabulary)
-    return tokens([sample.bits for sample in samples]), target
+    return GraphBatch(torch.from_numpy(mask), torch.from_numpy(atoms), torch.from_numpy(bonds), vocabulary)

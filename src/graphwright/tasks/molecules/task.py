@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from graphwright.graphs import Graph, Vocabulary
-from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary
+from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.models import FingerprintEncoder
 from graphwright.settings import FingerprintTask, Model
 from graphwright.tasks.molecules.dataset import MoleculeDataset
@@ -136,23 +136,15 @@ class Fingerprint2Molecule:
 
     def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
         """Validity, same fingerprint, Tanimoto similarity."""
-        from graphwright.metrics.chemistry import chemistry_metrics
+        from graphwright.tasks.molecules.chemistry import chemistry_extras
 
-        found = chemistry_metrics(predicted, targets)
-        return [
-            Extra("validity", found.valid.astype(np.float64)),
-            Extra("same_fingerprint", found.same_fingerprint.astype(np.float64)),
-            Extra("tanimoto", found.tanimoto, share=False),
-        ]
+        return chemistry_extras(predicted, targets)
 
     def text(self, graph: Graph) -> str | None:
         """SMILES; None where no molecule has this graph."""
-        from graphwright.graphs.molecules import smiles_from_graph
+        from graphwright.tasks.molecules.chemistry import smiles_or_none
 
-        try:
-            return smiles_from_graph(graph)
-        except MoleculeError:
-            return None
+        return smiles_or_none(graph)
 
     def statistics(self, samples: Iterable[MoleculeSample]) -> list[tuple[str, str]]:
         """Sizes, elements, bonds, bits, speed."""

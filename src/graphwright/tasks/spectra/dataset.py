@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
@@ -16,6 +15,7 @@ from graphwright.models import SpectrumInputs
 from graphwright.settings import PeakTokens, SpectrumTask
 from graphwright.spectra import annotated_tokens, most_intense
 from graphwright.tasks.membership import Membership
+from graphwright.tasks.molecules.batch import padded_graphs
 from graphwright.tasks.spectra.encoded import EncodedSpectrum, adduct_code, bound, precursor_token, stack
 from graphwright.tasks.spectra.table import SpectrumTable, element_codes
 from graphwright.tasks.spectra.variation import Variation, vary
@@ -91,18 +91,7 @@ class SpectrumDataset(Dataset[SpectrumSample]):
 
     def collate(self, samples: Sequence[SpectrumSample]) -> tuple[SpectrumInputs, GraphBatch]:
         """Inputs padded to the most peaks, scaffolds padded to the capacity."""
-        b, n = len(samples), self.settings.capacity
-        mask, atoms = np.zeros((b, n), bool), np.zeros((b, n), np.int64)
-        bonds = np.zeros((b, n, n), np.int64)
-        for at, sample in enumerate(samples):
-            mask[at, : len(sample.atoms)] = True
-            atoms[at, : len(sample.atoms)] = sample.atoms
-            first, second, code = sample.bonds.T
-            bonds[at, first, second] = code
-            bonds[at, second, first] = code
-        target = GraphBatch(
-            torch.from_numpy(mask), torch.from_numpy(atoms), torch.from_numpy(bonds), self.vocabulary
-        )
+        target = padded_graphs(samples, self.vocabulary, self.settings.capacity)
         return stack([sample.spectrum for sample in samples]), target
 
     def membership(self, indices: Sequence[int]) -> Membership:

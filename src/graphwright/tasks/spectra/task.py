@@ -15,7 +15,7 @@ from torch import nn
 
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, Vocabulary
-from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary, smiles_from_graph
+from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.models import SpectrumEncoder, SpectrumInputs
 from graphwright.settings import Model, SpectrumTask, TrainingUnit
 from graphwright.tasks.spectra.baselines import baselines
@@ -160,21 +160,15 @@ class MS2Scaffold:
 
     def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
         """Validity, same fingerprint, Tanimoto similarity."""
-        from graphwright.metrics.chemistry import chemistry_metrics
+        from graphwright.tasks.molecules.chemistry import chemistry_extras
 
-        found = chemistry_metrics(predicted, targets)
-        return [
-            Extra("validity", found.valid.astype(np.float64)),
-            Extra("same_fingerprint", found.same_fingerprint.astype(np.float64)),
-            Extra("tanimoto", found.tanimoto, share=False),
-        ]
+        return chemistry_extras(predicted, targets)
 
     def text(self, graph: Graph) -> str | None:
         """SMILES; None where no molecule has this graph."""
-        try:
-            return smiles_from_graph(graph)
-        except MoleculeError:
-            return None
+        from graphwright.tasks.molecules.chemistry import smiles_or_none
+
+        return smiles_or_none(graph)
 
     def statistics(self, samples: Iterable[SpectrumSample]) -> list[tuple[str, str]]:
         """Peaks, energies, molecules, scaffolds."""

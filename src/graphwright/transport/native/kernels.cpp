@@ -2,6 +2,7 @@
 #include "distances.hpp"
 #include "mirror.hpp"
 #include "sinkhorn.hpp"
+#include "sinkhorn_backward.hpp"
 
 using namespace graphwright;
 

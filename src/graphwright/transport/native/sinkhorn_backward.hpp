@@ -1,0 +1,216 @@
+// The exact derivative of the Sinkhorn steps taken, from their potentials alone.
+#pragma once
+
+#include "sinkhorn.hpp"
+
+namespace graphwright {
+
+// Reverse of the steps. Between two changes of the reference, every half step subtracts A * (left x right): the
+// pairs are kept and applied together as one product.
+template <class F> class Reverse {
+  public:
+    static int64_t scratch(int64_t n, int64_t steps) { return (3 * n + 4 * steps + 16) * padded<F>(n); }
+
+    Reverse(int64_t n, int64_t steps, Scratch<F>& memory)
+        : kernel(memory.take(n * padded<F>(n))), gradient(memory.take(n * padded<F>(n))), n_(n),
+          stride_(padded<F>(n)), absorbed_(memory.take(n * stride_)), left_(memory.take(2 * steps * stride_)),
+          right_(memory.take(2 * steps * stride_)), f0_(memory.take(n)), g0_(memory.take(n)), a_(memory.take(n)),
+          b_(memory.take(n)), sums_(memory.take(n)), row_gradient_(memory.take(n)), column_gradient_(memory.take(n)),
+          pending_(memory.take(n)), f_(memory.take(n)), g_(memory.take(n)), spare(memory.take(n)) {}
+
+    // gradient: of the plan on entry, of L on return.
+    void run(const F* rows, const F* columns, int64_t steps) {
+        last_step(rows + (steps - 1) * n_, columns + steps * n_);
+        for (int64_t step = steps - 1; step >= 0; --step) {
+            column_half(rows + step * n_);
+            row_half(columns + step * n_);
+            std::fill(pending_, pending_ + stride_, F(0));
+        }
+        flush();
+    }
+
+    F *kernel, *gradient;
+
+  private:
+    // T = (P_r + P_c) / 2, with P_r after one more row step.
+    void last_step(const F* f, const F* g) {
+        const int64_t lanes = Lanes<F>::count;
+        copy_padded(f, f_);
+        copy_padded(g, g_);
+        reference_columns();
+        pairs_ = 0;
+        std::fill(column_gradient_, column_gradient_ + stride_, F(0));
+        std::fill(pending_, pending_ + stride_, F(0));
+        for (int64_t i = 0; i < n_; ++i) {
+            F* out = gradient + i * stride_;
+            const F* column_exact = absorbed_ + i * stride_;
+            softmax_row(kernel + i * stride_, g_, n_, spare);
+            Vector<F> mass{}, held{};
+            for (int64_t j = 0; j < stride_; j += lanes) mass += load(out + j) * load(spare + j);
+            const F row = sum<F>(mass);
+            for (int64_t j = 0; j < stride_; j += lanes) {
+                const Vector<F> by_row = load(spare + j) * (load(out + j) - row);
+                const Vector<F> by_column = load(column_exact + j) * load(out + j);
+                held += by_column;
+                const Vector<F> both = (by_row + by_column) * F(0.5);
+                store(out + j, both);
+                store(column_gradient_ + j, load(column_gradient_ + j) + both);
+            }
+            pending_[i] = sum<F>(held) / 2;
+        }
+    }
+
+    // g = -LSE_i(L + f): subtracts P_c x, x the gradient of g; leaves the gradient of f.
+    void column_half(const F* f) {
+        copy_padded(f, f_);
+        if (!scaled(f_, f0_, a_)) reference_columns();
+        column_sums(absorbed_, a_, n_, sums_);
+        std::fill(sums_ + n_, sums_ + stride_, F(1));
+        if (!all_safe(sums_)) {
+            reference_columns();
+            std::fill(sums_, sums_ + n_, F(1));
+        }
+        F *left = left_ + pairs_ * stride_, *right = right_ + pairs_ * stride_;
+        for (int64_t j = 0; j < stride_; j += Lanes<F>::count)
+            store(right + j, load(column_gradient_ + j) / load(sums_ + j));
+        std::copy(a_, a_ + stride_, left);
+        row_sums(absorbed_, right, n_, row_gradient_);
+        for (int64_t i = 0; i < stride_; i += Lanes<F>::count)
+            store(row_gradient_ + i, load(pending_ + i) - load(a_ + i) * load(row_gradient_ + i));
+        ++pairs_;
+    }
+
+    // f = -LSE_j(L + g): subtracts P_r x, x the gradient of f; leaves the gradient of g.
+    void row_half(const F* g) {
+        copy_padded(g, g_);
+        if (!scaled(g_, g0_, b_)) reference_rows();
+        row_sums(absorbed_, b_, n_, sums_);
+        std::fill(sums_ + n_, sums_ + stride_, F(1));
+        if (!all_safe(sums_)) {
+            reference_rows();
+            std::fill(sums_, sums_ + n_, F(1));
+        }
+        F *left = left_ + pairs_ * stride_, *right = right_ + pairs_ * stride_;
+        for (int64_t i = 0; i < stride_; i += Lanes<F>::count)
+            store(left + i, load(row_gradient_ + i) / load(sums_ + i));
+        std::copy(b_, b_ + stride_, right);
+        column_sums(absorbed_, left, n_, column_gradient_);
+        for (int64_t j = 0; j < stride_; j += Lanes<F>::count)
+            store(column_gradient_ + j, load(b_ + j) * -load(column_gradient_ + j));
+        ++pairs_;
+    }
+
+    // Of padded sums; the padding must be safe, too.
+    bool all_safe(const F* sums) const {
+        Bits<F> unsafe{};
+        for (int64_t i = 0; i < stride_; i += Lanes<F>::count) {
+            const Vector<F> total = load(sums + i);
+            unsafe |= ~((total > 1 / SAFE<F>)&(total < SAFE<F>));
+        }
+        for (int64_t lane = 0; lane < Lanes<F>::count; ++lane)
+            if (unsafe[lane]) return false;
+        return true;
+    }
+
+    // exp(potential - reference), if all of them are safe.
+    bool scaled(const F* potential, const F* reference, F* out) const {
+        for (int64_t i = 0; i < stride_; i += Lanes<F>::count)
+            store(out + i, exponential(load(potential + i) - load(reference + i)));
+        return all_safe(out);
+    }
+
+    void reference_columns() {
+        flush();
+        softmax_columns(kernel, f_, n_, absorbed_, g0_, spare);
+        for (int64_t j = 0; j < stride_; ++j) g0_[j] = -g0_[j];
+        std::copy(f_, f_ + stride_, f0_);
+        std::fill(a_, a_ + stride_, F(1));
+    }
+
+    void reference_rows() {
+        flush();
+        for (int64_t i = 0; i < n_; ++i)
+            f0_[i] = -softmax_row(kernel + i * stride_, g_, n_, absorbed_ + i * stride_);
+        std::copy(g_, g_ + stride_, g0_);
+        std::fill(b_, b_ + stride_, F(1));
+    }
+
+    // gradient -= A * sum over pairs of left x right
+    void flush() {
+        const int64_t lanes = Lanes<F>::count;
+        if (pairs_ == 0) return;
+        int64_t i = 0;
+        for (; i + 3 < n_; i += 4) {
+            int64_t j = 0;
+            for (; j + lanes < stride_; j += 2 * lanes) {
+                Vector<F> low[4] = {}, high[4] = {};
+                for (int64_t pair = 0; pair < pairs_; ++pair) {
+                    const F* right = right_ + pair * stride_ + j;
+                    const F* left = left_ + pair * stride_ + i;
+                    const Vector<F> first = load(right), second = load(right + lanes);
+                    for (int row = 0; row < 4; ++row) {
+                        low[row] += left[row] * first;
+                        high[row] += left[row] * second;
+                    }
+                }
+                for (int row = 0; row < 4; ++row) {
+                    subtract(i + row, j, low[row]);
+                    subtract(i + row, j + lanes, high[row]);
+                }
+            }
+            for (; j < stride_; j += lanes) {
+                Vector<F> total[4] = {};
+                for (int64_t pair = 0; pair < pairs_; ++pair) {
+                    const Vector<F> right = load(right_ + pair * stride_ + j);
+                    const F* left = left_ + pair * stride_ + i;
+                    for (int row = 0; row < 4; ++row) total[row] += left[row] * right;
+                }
+                for (int row = 0; row < 4; ++row) subtract(i + row, j, total[row]);
+            }
+        }
+        for (; i < n_; ++i)
+            for (int64_t j = 0; j < stride_; j += lanes) {
+                Vector<F> total{};
+                for (int64_t pair = 0; pair < pairs_; ++pair)
+                    total += left_[pair * stride_ + i] * load(right_ + pair * stride_ + j);
+                subtract(i, j, total);
+            }
+        pairs_ = 0;
+    }
+
+    void subtract(int64_t i, int64_t j, Vector<F> total) {
+        F* out = gradient + i * stride_ + j;
+        store(out, load(out) - load(absorbed_ + i * stride_ + j) * total);
+    }
+
+    void copy_padded(const F* from, F* to) const {
+        std::copy(from, from + n_, to);
+        std::fill(to + n_, to + stride_, F(0));
+    }
+
+    int64_t n_, stride_, pairs_ = 0;
+    F *absorbed_, *left_, *right_, *f0_, *g0_, *a_, *b_, *sums_, *row_gradient_, *column_gradient_, *pending_, *f_,
+        *g_;
+
+  public:
+    F* spare;
+};
+
+template <class F>
+void sinkhorn_backward(const F* cost, F epsilon, const F* rows, const F* columns, const F* plan_gradient,
+                       int64_t batch, int64_t n, int64_t steps, int64_t threads, F* cost_gradient) {
+    for_each_sample(batch, threads, [=] {
+        auto memory = std::make_shared<Scratch<F>>(Reverse<F>::scratch(n, steps));
+        auto reverse = std::make_shared<Reverse<F>>(n, steps, *memory);
+        return [=, keep = memory](int64_t sample) {
+            pack_kernel(cost + sample * n * n, n, epsilon, reverse->kernel, reverse->spare);
+            pack(plan_gradient + sample * n * n, n, n, F(0), reverse->gradient);
+            reverse->run(rows + sample * steps * n, columns + sample * (steps + 1) * n, steps);
+            F* out = cost_gradient + sample * n * n;
+            for (int64_t i = 0; i < n; ++i)
+                for (int64_t j = 0; j < n; ++j) out[i * n + j] = reverse->gradient[i * padded<F>(n) + j] / -epsilon;
+        };
+    });
+}
+
+}  // namespace graphwright
