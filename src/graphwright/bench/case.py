@@ -32,11 +32,12 @@ class Case:
         """Mean objective once the plan's marginals are exact, so that nobody gains by missing them."""
         return float(self.problem.objective(exact_marginals(plan.to(self.problem.linear))).mean())
 
-    def graphs(self) -> GraphBatch:
-        """The targets as graphs that fill their slots."""
+    def graphs(self, size: int) -> GraphBatch:
+        """The first `size` nodes of the targets as graphs; the slots beyond them are padding."""
         vocabulary = Vocabulary(tuple("abcd"), ("none", "edge"))
-        mask = torch.ones_like(self.target_labels, dtype=torch.bool)
-        return GraphBatch(mask, self.target_labels, self.target.long(), vocabulary)
+        mask = (torch.arange(self.target_labels.shape[1]) < size).expand_as(self.target_labels)
+        pairs = mask[:, :, None] & mask[:, None, :]
+        return GraphBatch(mask, self.target_labels * mask, self.target.long() * pairs, vocabulary)
 
 
 def make_case(batch: int, n: int, *, fused: bool, seed: int = 0) -> Case:

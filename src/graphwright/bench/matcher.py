@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.bench.any2graph import cross_entropy_problem, emd_conditional_gradient
-from graphwright.bench.case import Case, make_case
+from graphwright.bench.case import make_case
 from graphwright.bench.pot import load_pot
 from graphwright.bench.row import Measured, Row
 from graphwright.bench.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
@@ -20,6 +20,7 @@ from graphwright.models import TargetEncoder
 
 STATE_WIDTH, TARGET_WIDTH, TARGET_LAYERS, POSITIONS = 96, 64, 3, 8
 """Those of the -cpu presets."""
+LEARNED = ("learned plan", "learned plan, target encoder")
 SHARPNESS = {"untrained": 0.0, "trained": 4.0}
 """How much the predictions say that the peer is given: it needs fewer steps where they say more."""
 
@@ -46,25 +47,33 @@ def measure_matcher(
 
     Both sides match the same targets; the peer does from an untrained and from a trained predictor's logits, the
     learned plan costs the same from any. An untrained matcher's plan means nothing, so no objectives are given.
+    Then the plan for targets that take half of the slots, beside the one for targets that take all.
     """
     ot = load_pot()
     for count in thread_counts:
         with threads(count):
             for n in sizes:
                 case = make_case(batch, n, fused=True)
-                given, encoded = learned_pass(case, encode=False), learned_pass(case, encode=True)
+                whole_graphs, half_graphs = case.graphs(n), case.graphs(n // 2)
+                given = learned_pass(whole_graphs, encode=False)
+                encoded = learned_pass(whole_graphs, encode=True)
+                halves = [learned_pass(half_graphs, encode=False), learned_pass(half_graphs, encode=True)]
                 problems = {name: cross_entropy_problem(case, value) for name, value in SHARPNESS.items()}
                 solvers = [partial(emd_conditional_gradient, ot, problem) for problem in problems.values()]
-                without, whole, *peers = interleaved_milliseconds([given, encoded, *solvers], repeats)
-                for name, time in (("learned plan", without), ("learned plan, target encoder", whole)):
+                passes: list[Callable[[], object]] = [given, encoded, *halves, *solvers]
+                without, whole, *others = interleaved_milliseconds(passes, repeats)
+                half_times, peers = others[: len(halves)], others[len(halves) :]
+                for name, time in zip(LEARNED, (without, whole), strict=True):
                     for state, peer in zip(problems, peers, strict=True):
                         named = f"conditional gradient, ot.emd, {state}"
                         yield Row(name, n, batch, count, time / batch, named, peer / batch)
+                for name, half, full in zip(LEARNED, half_times, (without, whole), strict=True):
+                    figures = (half / batch, "targets in every slot", full / batch)
+                    yield Row(f"{name}, half of the slots", n, batch, count, *figures)
 
 
-def learned_pass(case: Case, *, encode: bool) -> Callable[[], tuple[Tensor, ...]]:
+def learned_pass(target: GraphBatch, *, encode: bool) -> Callable[[], tuple[Tensor, ...]]:
     """A pass of the matcher forward and backward: gradients of its states and parameters, in that order."""
-    target = case.graphs()
     batch, n = target.mask.shape
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -87,7 +96,8 @@ def learned_pass(case: Case, *, encode: bool) -> Callable[[], tuple[Tensor, ...]
         states = torch.randn(batch, n, STATE_WIDTH, requires_grad=True)
         gradient = torch.randn(batch, n, n)
     # With every slot taken there is no padding to learn.
-    wanted = [states, *(value for name, value in matcher.named_parameters() if name != "padding")]
+    full = bool(target.mask.all())
+    wanted = [states, *(value for name, value in matcher.named_parameters() if not full or name != "padding")]
 
     def run() -> tuple[Tensor, ...]:
         return torch.autograd.grad(matcher.plan(states, target), wanted, gradient)

@@ -13,7 +13,8 @@ from graphwright.matching.matcher import Match, Matcher
 from graphwright.models.precision import full, without_autocast
 from graphwright.transport import MatchingProblem, mirror_descent, pairwise_l1, sinkhorn
 
-Cost = Callable[[Tensor, Tensor], Tensor]
+Cost = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Of embeddings (b, n, d) of slots and nodes, and how many of the nodes are real (b,)."""
 
 SMALLEST = 1e-30
 """Plan entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
@@ -21,12 +22,21 @@ LEAST_TOTAL = 1e-6
 """Costs that sum to less are all the same; divided by less, their rounding errors would be read as differences."""
 
 
-def l1_cost(slots: Tensor, nodes: Tensor) -> Tensor:
-    """(b, n, n) pairwise L1 distances of embeddings (b, n, d)."""
-    return pairwise_l1(slots, nodes)
+def l1_cost(slots: Tensor, nodes: Tensor, sizes: Tensor) -> Tensor:
+    """(b, n, n) pairwise L1 distances of embeddings (b, n, d).
+
+    The nodes after the real ones are alike: one column for all of them, to the last bit, is what Sinkhorn's steps
+    work on as one.
+    """
+    n = nodes.shape[1]
+    counts = (sizes + 1).clamp_max(n)
+    distances = pairwise_l1(slots, nodes, counts)
+    last = distances.gather(2, (counts - 1)[:, None, None].expand(-1, n, 1))
+    beyond = torch.arange(n, device=slots.device) >= counts[:, None]
+    return torch.where(beyond[:, None, :], last, distances)
 
 
-def inner_product_cost(slots: Tensor, nodes: Tensor) -> Tensor:
+def inner_product_cost(slots: Tensor, nodes: Tensor, sizes: Tensor) -> Tensor:  # noqa: ARG001
     """(b, n, n) negative inner products, shifted to start at 0: the sum that normalises them must be positive."""
     cost = -slots @ nodes.mT
     return cost - cost.amin((1, 2), keepdim=True)
@@ -72,7 +82,7 @@ class LearnedMatcher(Matcher):
         places = self.project_nodes(nodes)
         # At these temperatures half the digits are none.
         with without_autocast(states.device):
-            cost = self.cost(full(slots), full(places))
+            cost = self.cost(full(slots), full(places), target.mask.sum(1))
             total = cost.sum((1, 2), keepdim=True).clamp_min(LEAST_TOTAL)
             return sinkhorn(cost / total, self.epsilon, self.iterations).matrix
 

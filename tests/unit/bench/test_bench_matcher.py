@@ -16,11 +16,16 @@ def test_rows_with_and_without_the_target_encoder_for_every_size_and_thread_coun
         (name, n, count)
         for count in (1, 2)
         for n in (4, 5)
-        for name in ("learned plan", "learned plan, target encoder")
-        for _ in ("untrained", "trained")
+        for name in (
+            *("learned plan",) * 2,
+            *("learned plan, target encoder",) * 2,
+            "learned plan, half of the slots",
+            "learned plan, target encoder, half of the slots",
+        )
     ]
     for row in rows:
-        assert row.peer.startswith("conditional gradient, ot.emd, ")
+        half = row.name.endswith("half of the slots")
+        assert row.peer.startswith("targets in every slot" if half else "conditional gradient, ot.emd, ")
         assert row.ours_ms > 0
         assert row.peer_ms > 0
 
@@ -37,11 +42,13 @@ def test_the_peer_is_conditional_gradient_on_the_labelled_objective(sharpness):
 
 
 @pytest.mark.parametrize("encode", [False, True])
-def test_a_pass_is_backward_to_the_states_and_every_parameter(encode):
-    run = learned_pass(make_case(3, 6, fused=True), encode=encode)
+@pytest.mark.parametrize("size", [3, 6])
+def test_a_pass_is_backward_to_the_states_and_every_parameter(encode, size):
+    run = learned_pass(make_case(3, 6, fused=True).graphs(size), encode=encode)
     gradients = run()
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
     assert gradients[0].shape == (3, 6, 96)
     assert gradients[0].any()
     # Slot code, projections (normalisation, weights, biases); then the given states or the whole encoder.
-    assert len(gradients) == 9 if not encode else len(gradients) > 20
+    # With padding its vector, too.
+    assert len(gradients) == 9 + (size < 6) if not encode else len(gradients) > 20

@@ -82,7 +82,7 @@ def test_the_plan_is_sinkhorn_of_the_cost_divided_by_its_sum(cost):
     slots = matcher.project_slots(seen + matcher.slot_code)
     nodes = matcher.target_encoder(target)
     nodes[~target.mask] = matcher.padding
-    raw = cost(slots, matcher.project_nodes(nodes))
+    raw = cost(slots, matcher.project_nodes(nodes), target.mask.sum(1))
     expected = sinkhorn(raw / raw.sum((1, 2), keepdim=True), 3e-3, 7).matrix
     torch.testing.assert_close(matcher.plan(seen, target), expected, atol=1e-12, rtol=0)
 
@@ -90,11 +90,22 @@ def test_the_plan_is_sinkhorn_of_the_cost_divided_by_its_sum(cost):
 def test_costs_are_l1_distances_and_shifted_inner_products():
     slots, nodes = states(2, 4, 1), states(2, 4, 2)
     distance = (slots[:, :, None] - nodes[:, None]).abs().sum(3)
-    torch.testing.assert_close(l1_cost(slots, nodes), distance)
+    sizes = torch.tensor([4, 4])
+    torch.testing.assert_close(l1_cost(slots, nodes, sizes), distance)
     products = torch.einsum("bik,bjk->bij", slots, nodes)
-    cost = inner_product_cost(slots, nodes)
+    cost = inner_product_cost(slots, nodes, sizes)
     torch.testing.assert_close(cost - cost[:, :1, :1], products[:, :1, :1] - products)
     assert torch.equal(cost.amin((1, 2)), torch.zeros(2, dtype=cost.dtype))
+
+
+def test_l1_costs_of_padding_are_one_column_to_the_last_bit():
+    slots, nodes = states(3, 6, 1), states(3, 6, 2)
+    sizes = torch.tensor([0, 3, 6])
+    cost = l1_cost(slots, nodes, sizes)
+    distance = (slots[:, :, None] - nodes[:, None]).abs().sum(3)
+    for sample, size in enumerate(sizes.tolist()):
+        torch.testing.assert_close(cost[sample, :, : size + 1], distance[sample, :, : size + 1])
+        assert cost[sample, :, size:].eq(cost[sample, :, size : size + 1]).all()
 
 
 @pytest.mark.parametrize("cost", COSTS)

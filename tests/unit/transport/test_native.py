@@ -75,6 +75,43 @@ def test_double_precision_kernels_equal_torch(by_torch, n, epsilon, iterations):
     torch.testing.assert_close(gradient / scale, expected_gradient / scale, rtol=1e-6, atol=1e-8)
 
 
+def with_alike_columns(matrix: Tensor, sizes: list[int]) -> Tensor:
+    """The matrices with their columns from a size on replaced by the one there."""
+    n = matrix.shape[-1]
+    first = torch.minimum(torch.arange(n), torch.tensor(sizes)[:, None])
+    return matrix.gather(2, first[:, None, :].expand_as(matrix).clamp_max(n - 1)).contiguous()
+
+
+@needs_kernels
+@pytest.mark.parametrize("n", [2, 7, 9, 20, 33])
+@pytest.mark.parametrize("epsilon", [1.0, 1e-2, 1e-4, 1e-6])
+def test_columns_alike_give_what_torch_gives_and_each_has_a_gradient_of_its_own(by_torch, n, epsilon):
+    generator = torch.Generator().manual_seed(n)
+    sizes = [0, 1, n // 2, n - 2, n - 1, n]
+    cost = with_alike_columns(torch.rand(6, n, n, generator=generator, dtype=torch.float64), sizes)
+    weight = torch.randn(6, n, n, generator=generator, dtype=torch.float64)
+    plan, gradient = plan_and_gradient(cost, weight, epsilon, 20)
+    expected, expected_gradient = by_torch(plan_and_gradient, cost, weight, epsilon, 20)
+    torch.testing.assert_close(plan, expected, rtol=1e-7, atol=1e-9)
+    scale = max(1.0, float(expected_gradient.abs().max()))
+    torch.testing.assert_close(gradient / scale, expected_gradient / scale, rtol=1e-6, atol=1e-8)
+    ours, theirs = sinkhorn(cost, epsilon, 20), by_torch(sinkhorn, cost, epsilon, 20)
+    torch.testing.assert_close(ours.row_potential, theirs.row_potential, rtol=1e-7, atol=1e-9)
+    torch.testing.assert_close(ours.column_potential, theirs.column_potential, rtol=1e-7, atol=1e-9)
+    torch.testing.assert_close(ours.objective, theirs.objective)
+    torch.testing.assert_close(ours.row_error, theirs.row_error, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(ours.column_error, theirs.column_error, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("path", ["kernels", "torch"])
+def test_a_cost_that_is_not_finite_is_refused_among_columns_alike_too(by_torch, path):
+    cost = torch.rand(2, 5, 5, generator=torch.Generator().manual_seed(0))
+    cost[1, 2, 3:] = torch.inf
+    cost[:, :, 4] = cost[:, :, 3]
+    with pytest.raises(ValueError, match="cost"):
+        sinkhorn(cost, 0.1, 5) if path == "kernels" else by_torch(sinkhorn, cost, 0.1, 5)
+
+
 @pytest.mark.parametrize("whole", [int, np.int64])
 def test_whole_numbers_of_any_kind_are_numbers(whole):
     cost = torch.rand(3, 6, 6, generator=torch.Generator().manual_seed(0))
@@ -119,6 +156,9 @@ def adversarial_costs() -> dict[str, Tensor]:
         "one favourite": one_favourite,
         "permutation": permutation.contiguous(),
         "two alike rows": random[:, [0, 0, 2, 3, 4, 5, 6, 7, 8]],
+        "padding": random[:, :, [0, 1, 2, 3, 4, 4, 4, 4, 4]],
+        "padding alone wanted": one_favourite[:, :, [8, 7, 6, 5, 0, 0, 0, 0, 0]],
+        "padding never wanted": one_favourite[:, :, [0, 1, 2, 3, 4, 5, 8, 8, 8]] + 4 * (torch.arange(9) > 5),
     }
 
 
@@ -214,6 +254,31 @@ def test_l1_distances_equal_torch(by_torch, shape, dtype):
         torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
 
 
+@needs_kernels
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_l1_distances_to_some_of_the_vectors_equal_torch(by_torch, dtype):
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 5, 9, 13, generator=generator, dtype=dtype)
+    counts = torch.tensor([0, 1, 4, 8, 9])
+    weight = torch.randn(5, 9, 9, generator=generator, dtype=dtype)
+
+    def run() -> tuple[Tensor, Tensor, Tensor]:
+        left, right = x.clone().requires_grad_(), y.clone().requires_grad_()
+        distances = pairwise_l1(left, right, counts)
+        return distances.detach(), *torch.autograd.grad((distances * weight).sum(), (left, right))
+
+    for ours, expected in zip(run(), by_torch(run), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
+    assert run()[0][0].eq(0).all()
+
+
+@pytest.mark.parametrize("counts", [[-1, 2], [2, 10]])
+def test_counts_beyond_the_vectors_are_refused(counts):
+    x = torch.zeros(2, 9, 3)
+    with pytest.raises(ValueError, match="counts must lie between 0 and 9"):
+        pairwise_l1(x, x, torch.tensor(counts))
+
+
 def matching_problem(n: int, dtype: torch.dtype, self_loops: SelfLoops, channels: int) -> MatchingProblem:
     generator = torch.Generator().manual_seed(n)
     b = 4
@@ -241,6 +306,39 @@ def test_mirror_descent_equals_torch(by_torch, n, self_loops, channels):
     torch.testing.assert_close(ours.column_potential, expected.column_potential, rtol=1e-6, atol=1e-8)
     assert torch.equal(ours.iterations, expected.iterations)
     assert torch.equal(ours.converged, expected.converged)
+
+
+def padded_problem(n: int, self_loops: SelfLoops, divergence: str | None, channels: int) -> MatchingProblem:
+    """As the loss makes them: padding is alike in the linear term and in nothing else."""
+    problem = matching_problem(n, torch.float64, self_loops, channels)
+    linear = with_alike_columns(problem.linear, problem.mask.sum(1).long().tolist())
+    terms = problem.terms
+    if divergence is not None:
+        terms = tuple(EdgeTerm(each.prediction.sigmoid(), each.target, divergence=divergence) for each in terms)
+    return replace(problem, linear=linear, terms=terms)
+
+
+@needs_kernels
+@pytest.mark.parametrize("n", [2, 5, 8, 13, 20])
+@pytest.mark.parametrize("self_loops", list(SelfLoops))
+@pytest.mark.parametrize("divergence", [None, "squared"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_mirror_descent_with_padding_equals_torch(by_torch, n, self_loops, divergence, channels):
+    problem = padded_problem(n, self_loops, divergence, channels)
+    ours = mirror_descent(problem, outer=15)
+    expected = by_torch(mirror_descent, problem, outer=15)
+    torch.testing.assert_close(ours.matrix, expected.matrix, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(ours.row_potential, expected.row_potential, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(ours.column_potential, expected.column_potential, rtol=1e-6, atol=1e-8)
+    assert torch.equal(ours.iterations, expected.iterations)
+
+
+@needs_kernels
+def test_mirror_descent_from_a_plan_that_tells_padding_apart_equals_torch(by_torch):
+    problem = padded_problem(8, SelfLoops.EXCLUDED, None, 2)
+    start = sinkhorn(torch.rand(4, 8, 8, generator=torch.Generator().manual_seed(2)).double(), 0.1, 50).matrix
+    ours, expected = mirror_descent(problem, start), by_torch(mirror_descent, problem, start)
+    torch.testing.assert_close(ours.matrix, expected.matrix, rtol=1e-6, atol=1e-8)
 
 
 @needs_kernels

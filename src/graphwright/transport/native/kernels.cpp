@@ -16,13 +16,13 @@ using namespace graphwright;
                                     int64_t batch, int64_t n, int64_t steps, int64_t threads, F* out) {              \
         sinkhorn_backward<F>(cost, F(epsilon), rows, columns, gradient, batch, n, steps, threads, out);                    \
     }                                                                                                                \
-    void l1_forward_##SUFFIX(const F* x, const F* y, int64_t batch, int64_t n, int64_t m, int64_t d,                 \
-                             int64_t threads, F* out) {                                                              \
-        l1_forward<F>(x, y, batch, n, m, d, threads, out);                                                           \
+    void l1_forward_##SUFFIX(const F* x, const F* y, const int64_t* counts, int64_t batch, int64_t n, int64_t m,     \
+                             int64_t d, int64_t threads, F* out) {                                                   \
+        l1_forward<F>(x, y, counts, batch, n, m, d, threads, out);                                                   \
     }                                                                                                                \
-    void l1_backward_##SUFFIX(const F* x, const F* y, const F* gradient, int64_t batch, int64_t n, int64_t m,        \
-                              int64_t d, int64_t threads, F* x_gradient, F* y_gradient) {                            \
-        l1_backward<F>(x, y, gradient, batch, n, m, d, threads, x_gradient, y_gradient);                             \
+    void l1_backward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const F* gradient, int64_t batch,       \
+                              int64_t n, int64_t m, int64_t d, int64_t threads, F* x_gradient, F* y_gradient) {      \
+        l1_backward<F>(x, y, counts, gradient, batch, n, m, d, threads, x_gradient, y_gradient);                     \
     }                                                                                                                \
     void mirror_descent_##SUFFIX(const F* linear, const F* mask, const F* pair_cost, const F* target_cost,           \
                                  const F* left, const F* right, int64_t channels, int64_t self_loops_excluded,       \

@@ -136,12 +136,13 @@ template <class F> class Scratch {
     F* next_;
 };
 
-// Rows of n numbers into padded ones, the rest filled up.
-template <class F> inline void pack(const F* from, int64_t rows, int64_t n, F fill, F* to) {
-    const int64_t stride = padded<F>(n);
+// The first columns of rows of n numbers into padded rows, the rest filled up.
+template <class F>
+inline void pack(const F* from, int64_t rows, int64_t n, int64_t columns, F fill, F* to) {
+    const int64_t stride = padded<F>(columns);
     for (int64_t i = 0; i < rows; ++i) {
-        std::memcpy(to + i * stride, from + i * n, sizeof(F) * n);
-        std::fill(to + i * stride + n, to + (i + 1) * stride, fill);
+        std::memcpy(to + i * stride, from + i * n, sizeof(F) * columns);
+        std::fill(to + i * stride + columns, to + (i + 1) * stride, fill);
     }
 }
 

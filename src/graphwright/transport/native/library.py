@@ -24,8 +24,8 @@ ARGUMENTS = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
 SIGNATURES = {
     "sinkhorn_forward": "pdiiiipppppp",
     "sinkhorn_backward": "pdpppiiiip",
-    "l1_forward": "ppiiiiip",
-    "l1_backward": "pppiiiiipp",
+    "l1_forward": "pppiiiiip",
+    "l1_backward": "ppppiiiiipp",
     "mirror_descent": "ppppppiippiidiidipppp",
 }
 """The arguments of kernels.cpp, declared: an epsilon of 1 would else travel as an integer, where none is read."""
@@ -85,19 +85,19 @@ class Kernels:
         self._call("sinkhorn_backward", cost, epsilon, rows, columns, given, b, n, iterations, threads, out)
         return out
 
-    def l1_forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """(b, n, m) distances of contiguous (b, n, d) and (b, m, d)."""
+    def l1_forward(self, x: Tensor, y: Tensor, counts: Tensor) -> Tensor:
+        """(b, n, m) distances of contiguous (b, n, d) to the first `counts` (b,) of (b, m, d), 0 to the others."""
         (b, n, d), m = x.shape, y.shape[1]
         out = x.new_empty(b, n, m)
-        self._call("l1_forward", x, y, b, n, m, d, _threads(b * n * m * d), out)
+        self._call("l1_forward", x, y, counts, b, n, m, d, _threads(b * n * m * d), out)
         return out
 
-    def l1_backward(self, x: Tensor, y: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    def l1_backward(self, x: Tensor, y: Tensor, counts: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of contiguous x and y, given the distances' (b, n, m)."""
         (b, n, d), m = x.shape, y.shape[1]
         for_x, for_y = torch.empty_like(x), torch.empty_like(y)
         threads = _threads(b * n * m * d * 2)
-        self._call("l1_backward", x, y, gradient.contiguous(), b, n, m, d, threads, for_x, for_y)
+        self._call("l1_backward", x, y, counts, gradient.contiguous(), b, n, m, d, threads, for_x, for_y)
         return for_x, for_y
 
     def mirror_descent(

@@ -1,6 +1,8 @@
 // Sinkhorn in absorbed scalings: A = exp(L + f0 + g0) stays in the cache, a half step is a product with A, and
 // f = f0 + log u, g = g0 + log v. A row or column whose sum leaves [1 / SAFE, SAFE] is redone in the log domain and
 // absorbed anew, so that entries of A lost to underflow (below e^-87) never weigh more than e^-27 of a sum.
+// Columns alike at the end (the padding of a small target) are worked on as one that stands for its copies: alike
+// they stay, and a sample then costs what its own size costs.
 #pragma once
 
 #include "lanes.hpp"
@@ -10,6 +12,15 @@ namespace graphwright {
 template <class F> constexpr F SAFE = F(4.8e8);  // e^20
 
 template <class F> inline bool is_safe(F total) { return total > 1 / SAFE<F> && total < SAFE<F>; }
+
+// How many columns count: all up to the first of those at the end that are alike in each of these rows of n.
+template <class F> inline int64_t distinct_columns(const F* matrix, int64_t rows, int64_t n, int64_t at_least = 1) {
+    int64_t columns = n;
+    for (; columns > at_least; --columns)
+        for (int64_t i = 0; i < rows; ++i)
+            if (!(matrix[i * n + columns - 2] == matrix[i * n + columns - 1])) return columns;
+    return columns;
+}
 
 // log-sum-exp of row + shift over the first n, and the exponentials themselves, normalised; padding becomes 0.
 template <class F> inline F softmax_row(const F* row, const F* shift, int64_t n, F* out) {
@@ -34,8 +45,8 @@ template <class F> inline F softmax_row(const F* row, const F* shift, int64_t n,
 
 // The same over each column: out = softmax over i of L + f; returns log-sum-exps in lse. Padding columns become 0.
 template <class F>
-inline void softmax_columns(const F* kernel, const F* f, int64_t n, F* out, F* lse, F* top) {
-    const int64_t stride = padded<F>(n), lanes = Lanes<F>::count;
+inline void softmax_columns(const F* kernel, const F* f, int64_t n, int64_t columns, F* out, F* lse, F* top) {
+    const int64_t stride = padded<F>(columns), lanes = Lanes<F>::count;
     for (int64_t j = 0; j < stride; j += lanes) {
         Vector<F> most = all<F>(std::numeric_limits<F>::lowest());
         for (int64_t i = 0; i < n; ++i) most = larger<F>(most, load(kernel + i * stride + j) + f[i]);
@@ -53,15 +64,15 @@ inline void softmax_columns(const F* kernel, const F* f, int64_t n, F* out, F* l
         store(lse + j, load(top + j) + logarithm(mass));
         store(top + j, F(1) / mass);
     }
-    for (int64_t j = n; j < stride; ++j) lse[j] = top[j] = 0;
+    for (int64_t j = columns; j < stride; ++j) lse[j] = top[j] = 0;
     for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < stride; j += lanes)
             store(out + i * stride + j, load(out + i * stride + j) * load(top + j));
 }
 
 // sums[j] = sum_i A_ij x_i
-template <class F> inline void column_sums(const F* matrix, const F* x, int64_t n, F* sums) {
-    const int64_t stride = padded<F>(n), lanes = Lanes<F>::count;
+template <class F> inline void column_sums(const F* matrix, const F* x, int64_t n, int64_t columns, F* sums) {
+    const int64_t stride = padded<F>(columns), lanes = Lanes<F>::count;
     for (int64_t j = 0; j < stride; j += lanes) {
         Vector<F> even{}, odd{};
         int64_t i = 0;
@@ -81,8 +92,8 @@ template <class F> inline F dot(const F* row, const F* x, int64_t stride) {
 }
 
 // sums[i] = sum_j A_ij x_j
-template <class F> inline void row_sums(const F* matrix, const F* x, int64_t n, F* out) {
-    const int64_t stride = padded<F>(n), lanes = Lanes<F>::count;
+template <class F> inline void row_sums(const F* matrix, const F* x, int64_t n, int64_t columns, F* out) {
+    const int64_t stride = padded<F>(columns), lanes = Lanes<F>::count;
     int64_t i = 0;
     for (; i + 3 < n; i += 4) {
         Vector<F> total[4] = {};
@@ -96,13 +107,17 @@ template <class F> inline void row_sums(const F* matrix, const F* x, int64_t n, 
 }
 
 // L = (least of the row - cost) / epsilon, padded with -inf: a constant on a row of the cost changes no plan.
-template <class F> inline void pack_kernel(const F* cost, int64_t n, F epsilon, F* kernel, F* least) {
-    const int64_t stride = padded<F>(n), lanes = Lanes<F>::count;
-    pack(cost, n, n, std::numeric_limits<F>::infinity(), kernel);
+// Of cost (n, n) only the first columns are read; the last of them stands for its copies, and weighs so much.
+template <class F>
+inline void pack_kernel(const F* cost, int64_t n, int64_t columns, F epsilon, F* kernel, F* least) {
+    const int64_t stride = padded<F>(columns), lanes = Lanes<F>::count;
+    const F weight = std::log(F(n - columns + 1));
+    pack(cost, n, n, columns, std::numeric_limits<F>::infinity(), kernel);
     for (int64_t i = 0; i < n; ++i) {
         F* row = kernel + i * stride;
-        least[i] = *std::min_element(row, row + n);
+        least[i] = *std::min_element(row, row + columns);
         for (int64_t j = 0; j < stride; j += lanes) store(row + j, (least[i] - load(row + j)) / epsilon);
+        row[columns - 1] += weight;
     }
 }
 
@@ -112,65 +127,75 @@ template <class F> class Scaling {
     static int64_t scratch(int64_t n) { return (2 * n + 10) * padded<F>(n); }
 
     Scaling(int64_t n, Scratch<F>& memory)
-        : n_(n), stride_(padded<F>(n)), absorbed(memory.take(n * stride_)), kernel(memory.take(n * stride_)),
-          f(memory.take(n)), g(memory.take(n)), f0_(memory.take(n)), g0_(memory.take(n)), u(memory.take(n)),
-          v(memory.take(n)), sums_(memory.take(n)), spare(memory.take(n)),
-          least(memory.take(n)) {
-        // Padding columns are zero in A; a scaling of 1 keeps them harmless.
-        std::fill(v, v + stride_, F(1));
+        : n_(n), columns_(n), stride_(padded<F>(n)), copies_(1), log_copies_(0), absorbed(memory.take(n * stride_)),
+          kernel(memory.take(n * stride_)), f(memory.take(n)), g(memory.take(n)), f0_(memory.take(n)),
+          g0_(memory.take(n)), u(memory.take(n)), v(memory.take(n)), sums_(memory.take(n)), spare(memory.take(n)),
+          least(memory.take(n)) {}
+
+    // The number of columns, the last of which stands for the rest of n.
+    void shape(int64_t columns) {
+        columns_ = columns;
+        stride_ = padded<F>(columns);
+        copies_ = F(n_ - columns + 1);
+        log_copies_ = std::log(copies_);
     }
 
-    // Row step from g: everything is absorbed.
-    void start(const F* g_start) {
-        std::fill(g + n_, g + stride_, F(0));
-        std::copy(g_start, g_start + n_, g);
-        std::copy(g, g + stride_, g0_);
-        std::fill(v, v + stride_, F(1));
+    // Row step from g = 0: everything is absorbed.
+    void start() {
+        std::fill(g, g + stride_, F(0));
+        std::fill(g0_, g0_ + stride_, F(0));
+        std::fill(v, v + stride_, F(1));  // padding columns are zero in A; a scaling of 1 keeps them harmless
         for (int64_t i = 0; i < n_; ++i) absorb_row(i);
     }
 
     void row_step() {
-        row_sums(absorbed, v, n_, sums_);
-        update(sums_, f0_, u, f);
+        row_sums(absorbed, v, n_, columns_, sums_);
+        update(sums_, n_, f0_, u, f);
         for (int64_t i = 0; i < n_; ++i)
             if (!is_safe(sums_[i])) absorb_row(i);
     }
 
     void column_step() {
-        column_sums(absorbed, u, n_, sums_);
+        column_sums(absorbed, u, n_, columns_, sums_);
         int64_t unsafe = 0;
-        for (int64_t j = 0; j < n_; ++j) unsafe += !is_safe(sums_[j]);
-        if (unsafe * 8 > n_) {
+        for (int64_t j = 0; j < columns_; ++j) unsafe += !is_safe(sums_[j]);
+        if (unsafe * 8 > columns_) {
             absorb_columns();
             return;
         }
-        update(sums_, g0_, v, g);
+        update(sums_, columns_, g0_, v, g);
+        v[columns_ - 1] *= copies_;
+        g[columns_ - 1] += log_copies_;
         if (unsafe)
-            for (int64_t j = 0; j < n_; ++j)
+            for (int64_t j = 0; j < columns_; ++j)
                 if (!is_safe(sums_[j])) absorb_column(j);
     }
 
     // The mean of the column-exact plan of now and the row-exact one after another row step, and its log scaling.
     void averaged(F* plan, int64_t plan_stride, F* log_row) {
-        row_sums(absorbed, v, n_, sums_);
+        row_sums(absorbed, v, n_, columns_, sums_);
         for (int64_t i = 0; i < n_; ++i) {
             const F* row = absorbed + i * stride_;
             F* out = plan + i * plan_stride;
             const F total = sums_[i];
             if (is_safe(total)) {
                 const F scale = (u[i] + 1 / total) / 2;
-                for (int64_t j = 0; j < n_; ++j) out[j] = row[j] * v[j] * scale;
+                for (int64_t j = 0; j < columns_; ++j) out[j] = row[j] * v[j] * scale;
                 log_row[i] = f0_[i] + std::log(scale);
                 continue;
             }
-            const F lse = softmax_row(kernel + i * stride_, g, n_, spare);
-            for (int64_t j = 0; j < n_; ++j) out[j] = (row[j] * v[j] * u[i] + spare[j]) / 2;
+            const F lse = softmax_row(kernel + i * stride_, g, columns_, spare);
+            for (int64_t j = 0; j < columns_; ++j) out[j] = (row[j] * v[j] * u[i] + spare[j]) / 2;
             const F high = std::max(f[i], -lse), low = std::min(f[i], -lse);
             log_row[i] = high + std::log1p(std::exp(low - high)) - std::log(F(2));
         }
     }
 
-    int64_t n_, stride_;
+  private:
+    int64_t n_, columns_, stride_;
+    F copies_, log_copies_;
+
+  public:
     F *absorbed, *kernel, *f, *g;
 
   private:
@@ -181,43 +206,50 @@ template <class F> class Scaling {
 
   private:
     // scaling = 1 / sums and potential = reference - log sums, for all; unsafe ones are redone by the caller.
-    void update(const F* sums, const F* reference, F* scaling, F* potential) {
-        for (int64_t j = 0; j < stride_; j += Lanes<F>::count) {
+    void update(const F* sums, int64_t count, const F* reference, F* scaling, F* potential) {
+        const int64_t stride = padded<F>(count);
+        for (int64_t j = 0; j < stride; j += Lanes<F>::count) {
             const Vector<F> total = load(sums + j);
             store(scaling + j, F(1) / total);
             store(potential + j, load(reference + j) - logarithm(total));
         }
-        for (int64_t j = n_; j < stride_; ++j) scaling[j] = 1, potential[j] = 0;
+        for (int64_t j = count; j < stride; ++j) scaling[j] = 1, potential[j] = 0;
     }
 
     void absorb_row(int64_t i) {
         F* row = absorbed + i * stride_;
-        f0_[i] = f[i] = -softmax_row(kernel + i * stride_, g, n_, row);
+        f0_[i] = f[i] = -softmax_row(kernel + i * stride_, g, columns_, row);
         u[i] = 1;
         for (int64_t j = 0; j < stride_; j += Lanes<F>::count) store(row + j, load(row + j) / load(v + j));
     }
 
     void absorb_column(int64_t j) {
+        const bool last = j == columns_ - 1;
         F top = -std::numeric_limits<F>::infinity(), mass = 0;
         for (int64_t i = 0; i < n_; ++i) top = std::max(top, kernel[i * stride_ + j] + f[i]);
         for (int64_t i = 0; i < n_; ++i) spare[i] = (kernel[i * stride_ + j] + f[i]) - top;
-        std::fill(spare + n_, spare + stride_, -std::numeric_limits<F>::infinity());
-        for (int64_t i = 0; i < stride_; i += Lanes<F>::count) {
+        std::fill(spare + n_, spare + padded<F>(n_), -std::numeric_limits<F>::infinity());
+        for (int64_t i = 0; i < padded<F>(n_); i += Lanes<F>::count) {
             store(spare + i, exponential(load(spare + i)));
             mass += sum<F>(load(spare + i));
         }
-        g0_[j] = g[j] = -(top + std::log(mass));
+        g0_[j] = g[j] = -(top + std::log(mass)) + (last ? log_copies_ : F(0));
         v[j] = 1;
-        for (int64_t i = 0; i < n_; ++i) absorbed[i * stride_ + j] = spare[i] / (mass * u[i]);
+        const F scale = (last ? copies_ : F(1)) / mass;
+        for (int64_t i = 0; i < n_; ++i) absorbed[i * stride_ + j] = spare[i] * scale / u[i];
     }
 
     void absorb_columns() {
-        softmax_columns(kernel, f, n_, absorbed, sums_, spare);
+        softmax_columns(kernel, f, n_, columns_, absorbed, sums_, spare);
         for (int64_t j = 0; j < stride_; ++j) {
             g0_[j] = g[j] = -sums_[j];
             v[j] = 1;
         }
-        for (int64_t i = 0; i < n_; ++i) f0_[i] = f[i], u[i] = 1;
+        g0_[columns_ - 1] = g[columns_ - 1] += log_copies_;
+        for (int64_t i = 0; i < n_; ++i) {
+            absorbed[i * stride_ + columns_ - 1] *= copies_;
+            f0_[i] = f[i], u[i] = 1;
+        }
     }
 
     F* sums_;
@@ -227,24 +259,36 @@ template <class F> class Scaling {
 };
 
 // Largest |row sum - 1|, largest |column sum - 1|, <cost, plan>, and the sum of L, which is finite only if L is.
+// The last column of the plan is that of its copies together.
 template <class F>
-inline void describe(const F* plan, const F* cost, const F* kernel, int64_t n, F* spare, F* figures) {
-    std::fill(spare, spare + n, F(0));
+inline void describe(const F* plan, const F* cost, const F* kernel, int64_t n, int64_t columns, F* spare, F* figures) {
+    std::fill(spare, spare + columns, F(0));
     F row_error = 0, column_error = 0, objective = 0, total = 0;
     for (int64_t i = 0; i < n; ++i) {
         F mass = 0, paid = 0;
-        for (int64_t j = 0; j < n; ++j) {
+        for (int64_t j = 0; j < columns; ++j) {
             const F entry = plan[i * n + j];
             mass += entry;
             paid += entry * cost[i * n + j];
             spare[j] += entry;
-            total += kernel[i * padded<F>(n) + j];
+            total += kernel[i * padded<F>(columns) + j];
         }
         row_error = std::max(row_error, std::abs(mass - 1));
         objective += paid;
     }
-    for (int64_t j = 0; j < n; ++j) column_error = std::max(column_error, std::abs(spare[j] - 1));
+    spare[columns - 1] /= F(n - columns + 1);
+    for (int64_t j = 0; j < columns; ++j) column_error = std::max(column_error, std::abs(spare[j] - 1));
     figures[0] = row_error, figures[1] = column_error, figures[2] = objective, figures[3] = total;
+}
+
+// Columns from the last on: what each copy has of a whole, or what is the same for all of them.
+template <class F> inline void share_copies(F* rows, int64_t count, int64_t n, int64_t columns) {
+    const F copies = F(n - columns + 1);
+    for (int64_t i = 0; i < count; ++i)
+        std::fill(rows + i * n + columns - 1, rows + (i + 1) * n, rows[i * n + columns - 1] / copies);
+}
+template <class F> inline void repeat_copies(F* row, int64_t n, int64_t columns) {
+    std::fill(row + columns, row + n, row[columns - 1]);
 }
 
 template <class F>
@@ -254,25 +298,29 @@ void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_
         auto memory = std::make_shared<Scratch<F>>(Scaling<F>::scratch(n));
         auto scaling = std::make_shared<Scaling<F>>(n, *memory);
         return [=, keep = memory](int64_t sample) {
-            F *f_last = row_potential + sample * n, *g_last = column_potential + sample * n;
-            pack_kernel(cost + sample * n * n, n, epsilon, scaling->kernel, scaling->least);
+            const F* own_cost = cost + sample * n * n;
+            F *own_plan = plan + sample * n * n, *f_last = row_potential + sample * n,
+              *g_last = column_potential + sample * n;
+            const int64_t distinct = distinct_columns(own_cost, n, n);
+            scaling->shape(distinct);
+            pack_kernel(own_cost, n, distinct, epsilon, scaling->kernel, scaling->least);
             F* f = rows + sample * steps * n;
             F* g = columns + sample * (steps + 1) * n;
             std::fill(g, g + n, F(0));
             for (int64_t step = 0; step < steps; ++step) {
-                step ? scaling->row_step() : scaling->start(g);
+                step ? scaling->row_step() : scaling->start();
                 scaling->column_step();
                 std::copy(scaling->f, scaling->f + n, f + step * n);
-                std::copy(scaling->g, scaling->g + n, g + (step + 1) * n);
+                std::copy(scaling->g, scaling->g + distinct, g + (step + 1) * n);
+                repeat_copies(g + (step + 1) * n, n, distinct);
             }
-            scaling->averaged(plan + sample * n * n, n, f_last);
+            scaling->averaged(own_plan, n, f_last);
             for (int64_t i = 0; i < n; ++i) {
                 f_last[i] = epsilon * f_last[i] + scaling->least[i];
-                g_last[i] = epsilon * scaling->g[i];
+                g_last[i] = epsilon * g[steps * n + i];
             }
-            const int64_t square = n * n;
-            describe(plan + sample * square, cost + sample * square, scaling->kernel, n, scaling->spare,
-                     figures + sample * 4);
+            describe(own_plan, own_cost, scaling->kernel, n, distinct, scaling->spare, figures + sample * 4);
+            share_copies(own_plan, n, n, distinct);
         };
     });
 }
