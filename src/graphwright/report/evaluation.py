@@ -75,7 +75,7 @@ def evaluate_saved(
         data, where = model.task.data(split, seed=seed, limit=limit), f"the {split} split"
     else:
         data, where = model.task.data_from(file, limit=sys.maxsize if samples is None else samples), str(file)
-        limit = len(data)
+        limit = len(data) if samples is None else samples
     if samples is not None and samples > len(data):
         raise ValueError(f"{where} has {len(data)} samples, not {samples}")
     # Lists of candidates are the custom with molecules; elsewhere they would cost more than they tell.

@@ -111,8 +111,10 @@ class Fingerprint2Molecule:
         table = _table(find_data(self.settings.data))
         return self._dataset(table, table.rows(split), limit)
 
-    def data_from(self, path: Path, *, limit: int | None = None) -> MoleculeDataset:
-        """All rows of a file with SMILES."""
+    def data_from(self, path: Path, *, limit: int | None = None) -> MoleculeDataset | ShardDataset:
+        """All rows of a file with SMILES, or the test split of a folder that `data prepare` has made."""
+        if path.is_dir():
+            return ShardDataset(path, "test", molecule_vocabulary(self.vocabulary.nodes), self.capacity)
         table = read_smiles(find_data(str(path)))
         return self._dataset(table, np.arange(len(table)), limit)
 

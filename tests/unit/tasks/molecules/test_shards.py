@@ -13,6 +13,8 @@ from torch.utils.data import DataLoader
 pytest.importorskip("rdkit")
 from graphwright.graphs import Vocabulary
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
+from graphwright.settings import FingerprintTask
+from graphwright.tasks import task_of
 from graphwright.tasks.molecules import active_bits, find_data
 from graphwright.tasks.molecules.prepare import InProcess, ManifestError, PrepareSettings, Source, prepare
 from graphwright.tasks.molecules.prepare import manifest as manifest_module
@@ -49,6 +51,14 @@ def test_it_holds_what_was_prepared_in_order(folder, split, name):
     expected = prepared(folder, name)
     assert len(data) == len(expected) > 0
     assert [data[at].smiles for at in range(len(data))] == expected
+
+
+def test_a_model_of_any_molecules_is_evaluated_on_the_test_split_of_a_folder(folder):
+    task = task_of(FingerprintTask(data="molecules", capacity=12, elements="C N O S F"))
+    data = task.data_from(folder)
+    assert [data[at].smiles for at in range(len(data))] == prepared(folder, "test")
+    assert data.vocabulary.nodes == ("C", "N", "O", "S", "F")
+    assert data.capacity == 12
 
 
 def test_a_sample_is_the_graph_and_the_fingerprint_of_its_smiles(folder):
