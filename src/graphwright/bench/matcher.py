@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from graphwright.bench.any2graph import cross_entropy_problem, emd_conditional_gradient
 from graphwright.bench.case import make_case
+from graphwright.bench.peak_memory import peaks
 from graphwright.bench.pot import load_pot
 from graphwright.bench.row import Measured, Row
 from graphwright.bench.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
@@ -63,13 +64,13 @@ def measure_matcher(
                 passes: list[Callable[[], object]] = [given, encoded, *halves, *solvers]
                 without, whole, *others = interleaved_milliseconds(passes, repeats)
                 half_times, peers = others[: len(halves)], others[len(halves) :]
-                for name, time in zip(LEARNED, (without, whole), strict=True):
-                    for state, peer in zip(problems, peers, strict=True):
-                        named = f"conditional gradient, ot.emd, {state}"
-                        yield Row(name, n, batch, count, time / batch, named, peer / batch)
+                for name, time, learned in zip(LEARNED, (without, whole), (given, encoded), strict=True):
+                    for state, peer, solver in zip(problems, peers, solvers, strict=True):
+                        figures = (time / batch, f"conditional gradient, ot.emd, {state}", peer / batch)
+                        yield Row(name, n, batch, count, *figures, extras=peaks(learned, solver))
                 for name, half, full in zip(LEARNED, half_times, (without, whole), strict=True):
-                    figures = (half / batch, "targets in every slot", full / batch)
-                    yield Row(f"{name}, half of the slots", n, batch, count, *figures)
+                    halves_beside = (half / batch, "targets in every slot", full / batch)
+                    yield Row(f"{name}, half of the slots", n, batch, count, *halves_beside)
 
 
 def learned_pass(target: GraphBatch, *, encode: bool) -> Callable[[], tuple[Tensor, ...]]:

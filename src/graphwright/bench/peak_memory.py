@@ -1,4 +1,4 @@
-"""Peak memory of one Sinkhorn pass, in a process of its own.
+"""Peak memory: of one Sinkhorn pass in a process of its own, of other calls in this one.
 
 Linux only: it reads the peak of the resident set from /proc, which can be reset (`ru_maxrss` cannot, and starts at
 the peak of the process that started this one).
@@ -56,6 +56,13 @@ def peak_mebibytes(call: Callable[[], object]) -> float:
     before = _status("VmHWM")
     call()
     return (_status("VmHWM") - before) / MEBIBYTE
+
+
+def peaks(ours: Callable[[], object], peer: Callable[[], object]) -> dict[str, float]:
+    """What our call and the peer's need at most in this process; nothing where the system cannot tell."""
+    if not can_measure():
+        return {}
+    return {"ours_peak_mib": peak_mebibytes(ours), "peer_peak_mib": peak_mebibytes(peer)}
 
 
 def _status(name: str) -> int:

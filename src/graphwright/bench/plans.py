@@ -10,6 +10,7 @@ from scipy.optimize import quadratic_assignment
 from torch import Tensor
 
 from graphwright.bench.case import Case, make_case
+from graphwright.bench.peak_memory import peaks
 from graphwright.bench.pot import LOOP_NAMES, load_pot, pot_batch, pot_loop
 from graphwright.bench.row import Row
 from graphwright.bench.timing import interleaved_milliseconds, threads
@@ -67,7 +68,8 @@ def _rows(name: str, case: Case, count: int, ours: Solve, peers: dict[str, Solve
     reached = case.mean_objective(ours())
     for (peer, solve), time in zip(peers.items(), others, strict=True):
         theirs = case.mean_objective(solve())
-        yield Row(name, n, batch, count, own / batch, peer, time / batch, reached, theirs)
+        figures = (own / batch, peer, time / batch, reached, theirs)
+        yield Row(name, n, batch, count, *figures, extras=peaks(ours, solve))
 
 
 def scipy_loop(case: Case, steps: int) -> Tensor:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 
+from graphwright.bench.peak_memory import peaks
 from graphwright.bench.row import Row
 from graphwright.bench.timing import interleaved_milliseconds, threads
 from graphwright.bench.training_loop import measure_loop
@@ -63,10 +64,11 @@ def _step_rows(
     data = task.data("train")
     batch = data.collate([data[index, 0] for index in range(size)])
     models = [build(with_matching(run, kind)) for kind in (*kinds, PEER)]
-    *times, peer = interleaved_milliseconds([_step(model, batch, run) for model in models], repeats)
+    steps = [_step(model, batch, run) for model in models]
+    *times, peer = interleaved_milliseconds(steps, repeats)
     plans = interleaved_milliseconds([_plan(model, batch) for model in models[:-1]], PLAN_REPEATS * repeats)
-    for kind, time, plan in zip(kinds, times, plans, strict=True):
-        extras = {"samples_per_second": 1000 * size / time, "plan_share": plan / time}
+    for kind, time, plan, step in zip(kinds, times, plans, steps[:-1], strict=True):
+        extras = {"samples_per_second": 1000 * size / time, "plan_share": plan / time, **peaks(step, steps[-1])}
         figures = (time / size, f"{PEER.value} step", peer / size)
         yield Row(kind.value, task.capacity, size, count, *figures, extras=extras)
 

@@ -6,8 +6,17 @@ import torch
 from oracles import bistochastic
 
 from graphwright.bench.case import make_case
+from graphwright.bench.peak_memory import can_measure, peaks
 from graphwright.bench.plans import STEPS, TAU, measure_plans, scipy_loop
 from graphwright.bench.pot import pot_batch, pot_loop
+
+
+@pytest.mark.skipif(not can_measure(), reason="peak memory is measured on Linux only")
+def test_memory_is_that_of_the_call():
+    small, large = (lambda: torch.ones(2**18)), (lambda: torch.ones(40 * 2**18))
+    assert peaks(small, large)["peer_peak_mib"] == pytest.approx(40, abs=8)
+    assert peaks(large, small)["ours_peak_mib"] == pytest.approx(40, abs=8)
+    assert peaks(large, small)["peer_peak_mib"] < 20
 
 
 def test_rows_cover_every_solver_size_and_thread_count():
@@ -72,9 +81,17 @@ def test_objectives_are_those_of_exact_marginals():
 
 def test_a_case_s_targets_are_the_graphs_that_the_matcher_is_given():
     case = make_case(3, 7, fused=True)
-    graphs = case.graphs()
+    graphs = case.graphs(7)
     torch.testing.assert_close(graphs.adjacency(torch.float32), case.target)
     labels = torch.nn.functional.one_hot(graphs.node_labels, 4).float()
     # The label cost of any slot differs between two nodes exactly where their labels do.
     differ = (case.labels[:, 0, :, None] - case.labels[:, 0, None, :]).abs() > 1e-6
     assert torch.equal(differ, (labels @ labels.mT) == 0)
+
+
+def test_smaller_targets_are_the_first_nodes_of_the_larger_and_padding():
+    case = make_case(3, 7, fused=True)
+    whole, half = case.graphs(7), case.graphs(3)
+    assert half.mask.sum(1).tolist() == [3, 3, 3]
+    assert torch.equal(half.node_labels[:, :3], whole.node_labels[:, :3])
+    assert torch.equal(half.edge_labels[:, :3, :3], whole.edge_labels[:, :3, :3])
