@@ -18,6 +18,7 @@ from graphwright.tasks import task_of
 from graphwright.training import TrainingModel, build
 
 PEER = MatchingKind.CONDITIONAL_GRADIENT
+MATCHERS = (MatchingKind.LEARNED, MatchingKind.TAUGHT, MatchingKind.REFINED)
 PLAN_REPEATS = 3
 """Times that the plan alone is repeated for one step: it is the smaller and so the noisier of the two."""
 
@@ -48,13 +49,20 @@ def measure_training(
 def measure_presets(
     load: Callable[[str], Run], names: Sequence[str], batch: int = 32, repeats: int = 2, count: int = 2
 ) -> Iterator[Row]:
-    """One row per preset: its step, with its own matching, on batches of one size for all."""
+    """Rows for each preset with a matcher that learns: its step with that and with the learned matcher alone.
+
+    Batches have one size for all. A taught matcher is measured while it is taught; afterwards it costs what the
+    learned one does.
+    """
     with threads(count):
         for name in names:
             run = load(name)
+            if run.matching.kind not in MATCHERS:
+                continue
             run = run.model_copy(update={"train": run.train.model_copy(update={"batch_size": batch})})
-            (row,) = _step_rows(run, count, repeats, (run.matching.kind,))
-            yield replace(row, name=f"{row.name}, {name}")
+            kinds = dict.fromkeys((run.matching.kind, MatchingKind.LEARNED))
+            for row in _step_rows(run, count, repeats, tuple(kinds)):
+                yield replace(row, name=f"{row.name}, {name}")
 
 
 def _step_rows(

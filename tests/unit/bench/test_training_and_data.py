@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from graphwright.bench import measure_data, measure_presets, measure_training
+from graphwright.bench.training import with_matching
 from graphwright.bench.training_loop import WARM_UP, _TimedSession, measure_loop
 from graphwright.settings import MatchingKind
 from graphwright.training import train
@@ -31,10 +32,15 @@ def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_thread
     assert all(row.peer == "conditional_gradient step" for row in rows[:-1])
 
 
-def test_presets_are_timed_with_their_own_matching_on_batches_of_one_size():
-    (row,) = measure_presets(lambda name: TINY, ["tiny"], batch=3, repeats=1, count=1)  # noqa: ARG005
-    assert (row.name, row.batch, row.threads) == (f"{TINY.matching.kind.value}, tiny", 3, 1)
-    assert row.extras["plan_share"] > 0
+def test_presets_that_learn_to_match_are_timed_so_and_with_the_learned_matcher_alone():
+    taught = with_matching(TINY, MatchingKind.TAUGHT)
+    runs = {"taught": taught, "learned": with_matching(TINY, MatchingKind.LEARNED)}
+    runs["solver"] = with_matching(TINY, MatchingKind.MIRROR)
+    rows = list(measure_presets(runs.__getitem__, list(runs), batch=3, repeats=1, count=1))
+    assert [row.name for row in rows] == ["taught, taught", "learned, taught", "learned, learned"]
+    for row in rows:
+        assert (row.batch, row.threads) == (3, 1)
+        assert row.extras["plan_share"] > 0
 
 
 def test_the_loop_s_overhead_is_what_is_not_inside_its_steps():
