@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from graphwright.bench.annotation import measure_annotation
 from graphwright.bench.data import measure_data
 from graphwright.bench.evaluation import measure_evaluation
 from graphwright.bench.matcher import measure_matcher
@@ -12,12 +13,15 @@ from graphwright.bench.scaling import measure_scaling, scaling_figure
 from graphwright.bench.sinkhorn import measure_sinkhorn
 from graphwright.bench.training import measure_presets, measure_training
 from graphwright.settings import load_run, presets
+from graphwright.tasks.spectra.prepared import find_spectra
 from graphwright.training.saved_model import load_model
 
 SHIPPED = "coloring10"
 """The model whose predictions are timed."""
 EVALUATED = "coloring20-cpu"
 """The preset whose evaluation is timed."""
+SPECTRA = "massbank_ms2scaffold"
+"""The shipped data whose annotation is timed."""
 
 
 def _presets() -> Iterator[Row]:
@@ -27,6 +31,10 @@ def _presets() -> Iterator[Row]:
 
 def _preset_evaluation() -> Iterator[Row]:
     return measure_evaluation(load_run(EVALUATED, []))
+
+
+def _shipped_annotation() -> Measured:
+    return measure_annotation(find_spectra(SPECTRA))
 
 
 def _shipped_prediction() -> Measured:
@@ -39,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[], Measured]] = {
     "matcher": measure_matcher,
     "training": _presets,
     "data": measure_data,
+    "annotation": _shipped_annotation,
     "evaluation": _preset_evaluation,
     "prediction": _shipped_prediction,
     "scaling": measure_scaling,
@@ -50,6 +59,7 @@ __all__ = [
     "Measured",
     "Remark",
     "Row",
+    "measure_annotation",
     "measure_data",
     "measure_evaluation",
     "measure_matcher",

@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     inspect.add_argument(
         "source",
         metavar="PRESET|CONFIG|DATA",
-        help="a preset, e.g. coloring20 or qm9, a YAML file, a file with SMILES, or a prepared folder",
+        help="a preset, e.g. coloring20 or qm9, a YAML file, a file with SMILES or spectra, or a prepared folder",
     )
     inspect.add_argument("--split", choices=SPLITS, default="train")
     inspect.add_argument("--samples", type=int, default=2000, help="how many to look at (default 2000)")

@@ -12,14 +12,17 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
-from graphwright.tasks import BadInput, NamedInput, Task
+from graphwright.tasks import BadInput, Describing, Informed, NamedInput, Task
 from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import PredictedGraph, SavedModel, load_model
 
 BATCH = 128
+WIDE = 250
+"""Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
 SHOWN = 100
 """Rows of the table; whoever predicts more wants the JSON."""
 
@@ -49,7 +52,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="how logits become graphs: slot by slot, or the likeliest molecule that obeys valence",
     )
     parser.add_argument(
-        "--formula", help="molecular formula, e.g. C7H8O, that every molecule must have (with --decode valid)"
+        "--formula",
+        help="molecular formula, e.g. C7H8O, that every molecule must have (with --decode valid); for spectra, "
+        "that of the molecules where the file does not say it: explains peaks and bounds valid scaffolds",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the graphs as node-link JSON")
     parser.add_argument("--draw", type=Path, metavar="DIR", help="draw each graph, as SVG (Coloring: and PNG)")
@@ -61,17 +66,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise ValueError(f"--top must be at least 1, got {arguments.top}")
     decoder = Decoder(arguments.decode)
-    formula = None if arguments.formula is None else Formula.parse(arguments.formula)
-    if formula is not None and decoder is not Decoder.VALID:
-        raise ValueError("--formula needs --decode valid: slot by slot, decisions know nothing of a formula")
     model = load_model(arguments.model)
-    found = [each for path in arguments.files for each in model.task.read(path)]
+    reader, formula = _with_formula(model.task, arguments.formula, decoder)
+    found = [each for path in arguments.files for each in reader.read(path)]
     inputs = [each for each in found if isinstance(each, NamedInput)]
     for each in found:
         if isinstance(each, BadInput):
             print(f"graphwright: {each.message}", file=sys.stderr)
     graphs = _predict(model, inputs, arguments.top, decoder, formula)
-    console = Console()
+    console = Console(markup=False)  # brackets are part of SMILES and of names
+    if not console.is_terminal:
+        console.width = WIDE
     if graphs:
         console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN]))
     hasty = sum(not each.candidates[0].proved for each in graphs if each.candidates)
@@ -92,6 +97,17 @@ def run(arguments: argparse.Namespace) -> int:
                 model.task.write_drawing(arguments.draw / (stem + suffix), one.value, graph, title)
         console.print(f"drew {len(graphs)} into {arguments.draw}")
     return 1 if len(inputs) < len(found) else 0
+
+
+def _with_formula(task: Task, text: str | None, decoder: Decoder) -> tuple[Task, Formula | None]:
+    """The task that reads the inputs, and the formula that every graph must have."""
+    if text is None:
+        return task, None
+    if isinstance(task, Informed):
+        return task.with_formula(text), None
+    if decoder is not Decoder.VALID:
+        raise ValueError("--formula needs --decode valid: slot by slot, decisions know nothing of a formula")
+    return task, Formula.parse(text)
 
 
 def _predict(
@@ -134,13 +150,16 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
             cells = [one.name if rank == 1 else "", *([str(rank)] if several else [])]
             cells += [str(graph.size), str(len(graph.edges)), f"{100 * confidence:.1f} %"]
             cells += [task.text(graph) or "not a valid molecule"] if written else []
-            table.add_row(*cells, *([one.note if rank == 1 else ""] if noted else []))
+            cells += [one.note if rank == 1 else ""] if noted else []
+            table.add_row(*map(Text, cells))
     return table
 
 
 def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, Any]:
     row: dict[str, Any] = {"file": one.name, "confidence": predicted.confidence}
     row |= _described(task, predicted.graph)
+    if isinstance(task, Describing):
+        row["input"] = task.facts(one.value)
     if predicted.candidates:
         row["candidates"] = [
             {"probability": each.probability, "share": each.share, "proved": each.proved}

@@ -55,8 +55,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "source",
         metavar="PRESET|CONFIG|DATAFILE",
         nargs="?",
-        help="a preset's name, a YAML file, an earlier run's folder, or molecules: a file with SMILES (csv, tsv, "
-        "parquet, smi) or a folder of `data prepare`",
+        help="a preset's name, a YAML file, an earlier run's folder, or data: SMILES (csv, tsv, parquet, smi), "
+        "a folder of `data prepare`, or spectra with structures (mgf, msp, MassSpecGym's tsv, parquet)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/NAME)")
     parser.add_argument(

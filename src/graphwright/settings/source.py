@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,12 +22,18 @@ CONFIGS = (CONFIG, "config.json")
 """What a run folder's settings are called, and were."""
 MOLECULE_FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
 """How the names of files with SMILES end; each but the first may end in .gz, too."""
+SPECTRUM_FILES = (".mgf", ".msp")
+"""How the names of files end that can only be spectra; each may end in .gz, too."""
+PEAK_COLUMNS = {"mzs", "intensities"}
+"""By which a table of spectra, such as MassSpecGym's, is told from one of molecules: both have SMILES."""
 ANY_SIZE = re.compile(r"coloring(?P<n>[0-9]{1,3})(?P<scale>-cpu|-paper)?")
 """Names of Colorings; presets exist for the paper's sizes."""
 MANIFEST = "manifest.json"
 """What a folder holds that `graphwright data prepare` has made."""
 MOLECULE_PRESET = "fingerprint2molecule-cpu"
 """What molecules are trained with where nobody says."""
+SPECTRUM_PRESET = "ms2scaffold-cpu"
+"""What spectra are trained with where nobody says."""
 
 
 def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
@@ -33,7 +41,7 @@ def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
 
     coloring15 is the preset of the next larger size, made for 15 regions. A YAML file starts from the defaults, or
     from a preset if it says `preset: NAME`. A file with SMILES, or a folder that `data prepare` has made, stands
-    for the preset for molecules on these data, with their elements.
+    for the preset for molecules on these data, with their elements; a file of spectra, for that for spectra.
     Overrides that give a budget (epochs, steps or minutes) replace the budget underneath.
     """
     layers = _layers(settings_file(source))
@@ -43,10 +51,9 @@ def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
 def settings_file(source: str) -> Path:
     """The file behind a source; an error says what was looked for."""
     path = Path(source)
-    if is_molecule_data(source):
-        preset = find_preset(MOLECULE_PRESET)
-        assert preset is not None
-        return preset.path
+    data_preset = _preset_for_data(source)
+    if data_preset is not None:
+        return data_preset.path
     separated = any(mark in source for mark in (os.sep, os.altsep) if mark)
     looks_like_path = separated or path.suffix in (".yaml", ".yml", ".json")
     preset = None if looks_like_path else find_preset(source) or _preset_for_size(source)
@@ -75,8 +82,40 @@ def is_molecule_data(source: str) -> bool:
     return path.name.lower().removesuffix(".gz").endswith(MOLECULE_FILES)
 
 
+def is_spectrum_data(source: str) -> bool:
+    """Whether a source is a file of spectra, by its name or by its columns."""
+    path = Path(source)
+    plain = path.name.lower().removesuffix(".gz")
+    if plain.endswith(SPECTRUM_FILES):
+        return True
+    return plain.endswith((".tsv", ".txt", ".parquet")) and _columns(path) >= PEAK_COLUMNS
+
+
+def _columns(path: Path) -> set[str]:
+    """What a table calls its columns; none of a file that cannot be read, which its reader tells better."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            return set(pq.read_schema(path).names)
+        with path.open("rb") as file:
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            start = (gzip.GzipFile(fileobj=file) if packed else file).read(2**12)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return set()
+    line = (start.decode("utf-8-sig", "replace").splitlines() or [""])[0]
+    return {cell.strip().strip('"').lower() for cell in line.split("\t")}
+
+
+def _preset_for_data(source: str) -> Preset | None:
+    """The preset that data alone stand for."""
+    if is_spectrum_data(source):
+        return find_preset(SPECTRUM_PRESET)
+    return find_preset(MOLECULE_PRESET) if is_molecule_data(source) else None
+
+
 def _data_layers(source: str) -> list[Layer]:
-    if not is_molecule_data(source):
+    if _preset_for_data(source) is None:
         return []
     return [[Override("task.data", source), Override("task.elements", "")]]
 

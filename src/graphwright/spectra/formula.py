@@ -74,6 +74,8 @@ def parse_formula(text: str) -> Formula:
         atoms = _parse_part(part[times.end() :], text)
         for element, count in atoms.items():
             total[element] += count * _number(times.group(), text)
+    if not any(total.values()):
+        raise ValueError(f"formula {_shown(text)} has no atoms")
     if sum(total.values()) > MOST_ATOMS:
         raise ValueError(f"formula {_shown(text)} has more than {MOST_ATOMS:,} atoms")
     return Formula.of(total)

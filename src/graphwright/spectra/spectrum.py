@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
+MOST_MZ = 1e7
+"""Far above what is measured, far below what single precision loses."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -74,8 +77,8 @@ class Spectrum:
         _check_values(self.mzs, self.intensities)
         if self.intensities.min() <= 0 or (np.diff(self.mzs) <= 0).any():
             raise ValueError("m/z must be strictly ascending and intensities positive; see tidy_peaks")
-        if self.precursor_mz is not None and not 0 < self.precursor_mz < math.inf:
-            raise ValueError(f"precursor_mz must be a positive number, got {self.precursor_mz!r}")
+        if self.precursor_mz is not None and not 0 < self.precursor_mz <= MOST_MZ:
+            raise ValueError(f"precursor_mz must be positive and at most {MOST_MZ:g}, got {self.precursor_mz!r}")
         if self.collision_energy is not None and not 0 <= self.collision_energy < math.inf:
             raise ValueError(f"collision_energy must be a number of eV, at least 0, got {self.collision_energy!r}")
 
@@ -118,3 +121,5 @@ def _check_values(mzs: Floats, intensities: Floats) -> None:
         raise ValueError("m/z and intensity must be finite numbers")
     if mzs.size and mzs.min() <= 0:
         raise ValueError(f"m/z must be positive, got {mzs.min():g}")
+    if mzs.size and mzs.max() > MOST_MZ:
+        raise ValueError(f"m/z must be at most {MOST_MZ:g}, got {mzs.max():g}")

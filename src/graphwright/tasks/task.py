@@ -163,6 +163,22 @@ class Bounding(Protocol):
         """The bounds of what `inputs` takes, None where there is none."""
 
 
+@runtime_checkable
+class Informed(Protocol):
+    """A task that knows more of its inputs where the molecular formula is known."""
+
+    def with_formula(self, formula: str) -> Task:
+        """The task for inputs of this formula, where their file does not say it."""
+
+
+@runtime_checkable
+class Describing(Protocol):
+    """A task with something to say about an input in JSON."""
+
+    def facts(self, given: Any) -> dict[str, Any]:
+        """Names and values."""
+
+
 class Task(Protocol):
     """Everything that training, evaluation, prediction and reports need to know of a task."""
 

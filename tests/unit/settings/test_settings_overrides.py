@@ -109,6 +109,7 @@ def test_a_name_like_no_other_is_answered_with_those_that_there_are():
     [
         ("model.width", "wide", "must be a whole number at least 1, got 'wide'"),
         ("model.width", "0", "must be a whole number at least 1, got '0'"),
+        ("model.encoder_layers", "0", "must be a whole number at least 1, got '0'"),
         ("model.width", "12.5", "must be a whole number at least 1, got '12.5'"),
         ("model.width", "none", "must be a whole number at least 1, got 'none'"),
         ("model.dropout", "1", "must be a number at least 0 and below 1, got '1'"),

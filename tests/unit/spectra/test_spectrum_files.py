@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -104,15 +105,17 @@ def mzml(spectra: str) -> str:
     )
 
 
-def mzml_spectrum(level: int = 2, extra: str = "", mzs: np.ndarray = CAFFEINE.mzs) -> str:
+def mzml_spectrum(level: int = 2, extra: str = "", mzs: np.ndarray = CAFFEINE.mzs, *, packed: bool = False) -> str:
     def term(name: str, value: object = "", accession: str = "MS:1000000", unit: str = "") -> str:
         return f'<cvParam cvRef="MS" accession="{accession}" name="{name}" value="{value}" {unit}/>'
 
     def array(values: np.ndarray, name: str) -> str:
-        data = base64.b64encode(values.astype("<f8").tobytes()).decode()
+        content = values.astype("<f8").tobytes()
+        data = base64.b64encode(zlib.compress(content) if packed else content).decode()
+        compression = ("zlib compression", "MS:1000574") if packed else ("no compression", "MS:1000576")
         return (
             f'<binaryDataArray encodedLength="{len(data)}">{term("64-bit float", accession="MS:1000523")}'
-            f"{term('no compression', accession='MS:1000576')}{term(name)}"
+            f"{term(compression[0], accession=compression[1])}{term(name)}"
             f"<binary>{data}</binary></binaryDataArray>"
         )
 
@@ -198,6 +201,17 @@ def test_the_same_spectrum_from_mzml(tmp_path, packed):
 def test_spoilt_mzml_is_refused(tmp_path, data, problem):
     with pytest.raises(SpectrumError, match=problem):
         list(read_spectra(write(tmp_path, data)))
+
+
+def test_an_array_of_mzml_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    from graphwright.spectra.files import mzml as reader
+
+    path = write(tmp_path, mzml(mzml_spectrum(packed=True) + mzml_spectrum()))
+    assert [spectrum.mzs.tolist() for spectrum in read_spectra(path)] == [CAFFEINE.mzs.tolist()] * 2
+    monkeypatch.setattr(reader, "PEAK_LIMIT", 2)
+    errors: list[SpectrumError] = []
+    assert [spectrum.origin.number for spectrum in read_spectra(path, errors.append)] == [2]
+    assert "spectrum 1: an array that cannot be decoded: more than 16 bytes" in str(errors[0])
 
 
 def test_a_spoilt_array_in_mzml_does_not_hide_the_other_spectra(tmp_path):

@@ -54,6 +54,9 @@ def test_ways_of_writing_peaks(tmp_path, layout, lines):
         "Num peaks: 2\n50.5 10; 60.25 20",
         'NUM PEAKS: 2\n50.5 10 "x/1ppm"\n60.25 20 "y 3 4"',
         "Num Peaks: 2\n\n50.5 10\n60.25 20",
+        "Num Peaks: 2\n50.5 10\n\n60.25 20",
+        "# by hand\n50.5 10\n# more\n60.25 20",
+        "2nd name: y\n(50.5,10) (60.25,20)",
     ],
 )
 def test_ways_of_writing_peaks_in_msp(tmp_path, lines):
@@ -68,6 +71,12 @@ def test_ways_of_writing_peaks_in_msp(tmp_path, lines):
         (MGF.format("50.5 nan"), 3, "number was expected"),
         (MGF.format("50.5 1e999"), 3, "number was expected"),
         (MGF.format("1,000.5 10"), 3, "number was expected"),
+        (MGF.format("50.5 1,234"), 3, "a decimal point and a comma"),
+        (MGF.format("50,5 12.5"), 3, "a decimal point and a comma"),
+        (MGF.format("1e300 10"), 1, "at most 1e+07"),
+        (MGF.replace("200", "1e300").format("50 1"), 1, "precursor_mz must be positive and at most"),
+        (MGF.format("FORMULA=C0H0\n50 1"), 3, "has no atoms"),
+        (MGF.format("NUMPEAKS=3\n50 1"), 3, "3 peaks announced, 1 found"),
         (MGF.format("0 10"), 1, "must be positive"),
         (MGF.format("-5 10"), 1, "must be positive"),
         (MGF.format(""), 1, "no peaks"),
@@ -81,6 +90,11 @@ def test_ways_of_writing_peaks_in_msp(tmp_path, lines):
         ("50 1\n" + MGF.format("50 1"), 1, "BEGIN IONS was expected"),
         ("END IONS\n" + MGF.format("50 1"), 1, "without BEGIN IONS"),
         (MSP.format("Num Peaks: 3\n50 1\n60 2"), 3, "3 peaks announced, 2 found"),
+        (MSP.format("Num Peaks: 2\n50 1\n\n60 2\n70 3"), 3, "2 peaks announced, 3 found"),
+        (MSP.format("50.5 1,234"), 3, "a decimal point and a comma"),
+        (MSP.format("50-02-2 registry\nNum Peaks: 1\n50 1"), 3, "number was expected"),
+        (MSP.format("50 1\nwhat is this\n51 1"), 4, "`Key: value`"),
+        ("50 1\n60 1\nwhat is this\nNum Peaks: 2\n", 1, "a peak before the `Name:`"),
         (MSP.format("Num Peaks: many\n50 1"), 3, "number of peaks"),
         (MSP.format("Num Peaks: 0"), 1, "no peaks"),
         (MSP.format("Spectrum_type: MS1\n50 1"), 3, "tandem"),
@@ -132,6 +146,34 @@ def test_a_bad_spectrum_does_not_hide_the_others(tmp_path, layout):
     assert len(errors) == 2
     with pytest.raises(SpectrumError, match="'x'"):
         list(read_spectra(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NAME : a\n50 1\nNAME : b\n51 1\n52 1\n",
+        "PrecursorMZ: 60\n50 1\nPrecursorMZ: 70\n51 1\n52 1\n",
+        "PrecursorMZ: 60\n50 1\n\n\nPrecursorMZ: 70\nNum Peaks: 2\n51 1\n\n52 1\n",
+    ],
+)
+def test_spectra_of_an_msp_file_are_kept_apart(tmp_path, text):
+    path = tmp_path / "x.msp"
+    path.write_text(text)
+    assert [spectrum.mzs.tolist() for spectrum in read_spectra(path)] == [[50], [51, 52]]
+
+
+@pytest.mark.parametrize("key", ["ADDUCT", "ION", "Precursor_type", "ADDUCT_TYPE"])
+def test_names_of_the_adduct(tmp_path, key):
+    path = tmp_path / "x.mgf"
+    path.write_text(MGF.format(f"{key}=M+H\n50 1"))
+    assert [spectrum.adduct for spectrum in read_spectra(path)] == ["[M+H]+"]
+
+
+def test_what_json_can_write_and_no_terminal_should_see_is_left_out(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"mzs": [1], "intensities": [1], "name": "a\\u001b[2Jb\\u0000", "id": "\\ud800"}')
+    [spectrum] = read_spectra(path)
+    assert (spectrum.name, spectrum.identifier) == ("a [2Jb", None)
 
 
 def test_an_unfinished_spectrum_does_not_hide_the_next(tmp_path):
@@ -207,6 +249,28 @@ def test_an_endless_line_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "x.mgf"
     path.write_text("# fine\n" + "x" * 1001)
     with pytest.raises(SpectrumError, match="line 2: a line of more than 1,000"):
+        list(read_spectra(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BEGIN IONS\n" + "".join(f"K{at}=v\n" for at in range(30)) + "50 1\nEND IONS\n",
+        "Name: x\n" + "".join(f"K{at}: v\n" for at in range(30)) + "50 1\n",
+        "Name: x\n" + 'Comments: "a=b"\n' * 10 + "50 1\n",
+        "ACCESSION: X\n" + "CH$NAME: yyyy\n" * 12 + "PK$PEAK: m/z\n  50 1\n//\n",
+        "".join(f"K{at}=v\n" for at in range(30)) + MGF.format("50 1"),
+    ],
+)
+def test_text_without_end_is_refused(tmp_path, monkeypatch, text):
+    from graphwright.spectra.files import mgf, record
+
+    path = tmp_path / "file"
+    path.write_text(text)
+    assert len(list(read_spectra(path))) == 1
+    for module in (mgf, record):
+        monkeypatch.setattr(module, "TEXT_LIMIT", 100)
+    with pytest.raises(SpectrumError, match=r"line .*: more than 100 characters"):
         list(read_spectra(path))
 
 

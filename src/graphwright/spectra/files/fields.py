@@ -14,6 +14,7 @@ from graphwright.spectra.formula import Formula, parse_formula
 from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError, tidy_peaks
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _UNKNOWN = {"", "n/a", "na", "nan", "none", "null", "unknown", "-", "--", "?", "not available"}
 
 # Spellings by field, best first, as `plain_key` writes them.
@@ -22,7 +23,7 @@ _SPELLINGS = {
     "name": ("name", "compoundname", "title", "recordtitle", "scans"),
     "precursor_mz": ("precursormz", "precursormass", "pepmass", "precursor", "precursorion", "parentmz"),
     "charge": ("charge", "precursorcharge"),
-    "adduct": ("adduct", "precursortype", "iontype", "adductionname"),
+    "adduct": ("adduct", "precursortype", "adducttype", "iontype", "adductionname", "ion", "ionization"),
     "collision_energy": ("collisionenergy", "collisionenergyraw", "ce", "energy"),
     "instrument_type": ("instrumenttype", "instrument", "sourceinstrument", "msmassanalyzer"),
     "formula": ("formula", "molecularformula", "compoundformula"),
@@ -56,8 +57,10 @@ class Fields:
 
     def add(self, key: str, value: str, line: int) -> None:
         """Note a value; the first of a key stands, empty and `N/A` ones are none."""
-        if value.strip().lower() not in _UNKNOWN:
-            self._values.setdefault(plain_key(key), (value.strip(), line))
+        # JSON can write what no terminal and no file of text should be given.
+        value = _CONTROL.sub(" ", value.encode("utf-8", "replace").decode()).strip()
+        if value.lower() not in _UNKNOWN:
+            self._values.setdefault(plain_key(key), (value, line))
 
     def text(self, name: str) -> str | None:
         """Value of the field under its best spelling that the file uses."""

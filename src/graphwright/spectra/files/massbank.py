@@ -70,7 +70,7 @@ def _read_tag(record: Record, tag: str, value: str, number: int) -> None:
     elif tag == "DEPRECATED":
         record.fail(f"the record is deprecated: {value.strip()[:80]}", number)
     elif tag in _KEPT:
-        record.fields.add(_KEPT[tag], value, number)
+        record.note(_KEPT[tag], value, number)
 
 
 def _finished(record: Record) -> Spectrum | SpectrumError:

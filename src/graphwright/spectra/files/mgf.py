@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphwright.spectra.files.record import Record
+from graphwright.spectra.files.fields import plain_key
+from graphwright.spectra.files.record import TEXT_LIMIT, Record
 from graphwright.spectra.files.source import Source
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
 
@@ -15,9 +16,9 @@ def read_mgf(source: Source) -> Iterator[Spectrum | SpectrumError]:
     Parameters before the first spectrum hold for all that do not set them. Lines that begin with # ; ! or / are
     comments. NUM PEAKS, where given, is checked.
     """
-    shared: list[tuple[str, str, int]] = []
+    shared: dict[str, tuple[str, int]] = {}
     record: Record | None = None
-    stray = False
+    stray, kept = False, 0
     for number, line in source.lines():
         text = line.strip()
         command = " ".join(text.upper().split())
@@ -30,7 +31,7 @@ def read_mgf(source: Source) -> Iterator[Spectrum | SpectrumError]:
             if record is None:
                 yield source.error("END IONS without BEGIN IONS", number)
                 continue
-            for key, value, line_of_key in shared:
+            for key, (value, line_of_key) in shared.items():
                 record.fields.add(key, value, line_of_key)
             yield record.result()
             record = None
@@ -39,7 +40,12 @@ def read_mgf(source: Source) -> Iterator[Spectrum | SpectrumError]:
         elif record is None:
             key, equals, value = text.partition("=")
             if equals:
-                shared.append((key, value, number))
+                kept += len(text)
+                if kept > TEXT_LIMIT:
+                    raise source.error(
+                        f"more than {TEXT_LIMIT:,} characters of parameters for all spectra", number
+                    )
+                shared.setdefault(plain_key(key), (value, number))
             elif not stray:
                 # Once for all such lines in a row, which may be a whole file of something else.
                 stray = True
@@ -55,7 +61,7 @@ def _read_line(record: Record, text: str, number: int) -> None:
     key, equals, value = text.partition("=")
     if text[0].isdigit() or not equals:
         record.add_peaks(text, number, several=False)
-    elif key.strip().upper().replace("_", " ") == "NUM PEAKS":
+    elif plain_key(key) in ("numpeaks", "numpeak"):
         record.declare(value, number)
     else:
-        record.fields.add(key, value, number)
+        record.note(key, value, number)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from graphwright.spectra.files.fields import Fields
+from graphwright.spectra.files.record import PEAK_LIMIT
 from graphwright.spectra.files.source import Source
-from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError
+from graphwright.spectra.spectrum import Floats, Origin, Spectrum, SpectrumError
 
 
 def read_mzml(source: Source) -> Iterator[Spectrum | SpectrumError]:
@@ -58,9 +63,18 @@ def _read_spectrum(origin: Origin, data: Mapping[str, Any]) -> Spectrum | Spectr
             fields.add("collision_energy", f"{float(normalised):g} NCE", origin.number)
     try:
         mzs, intensities = (
-            data[name].decode() if name in data else [] for name in ("m/z array", "intensity array")
+            _decoded(data[name]) if name in data else np.empty(0) for name in ("m/z array", "intensity array")
         )
     # Base64, zlib and numpy each refuse a spoilt array in their own way.
     except Exception as problem:
         return SpectrumError(origin, f"an array that cannot be decoded: {str(problem)[:200]}")
     return fields.spectrum(mzs, intensities)
+
+
+def _decoded(packed: Any) -> Floats:
+    """The numbers of an array; a small one that unpacks to more than any spectrum is refused before it does."""
+    if "zlib" in (packed.compression or ""):
+        most = 8 * PEAK_LIMIT
+        if len(zlib.decompressobj().decompress(base64.b64decode(packed.data), most + 1)) > most:
+            raise ValueError(f"more than {most:,} bytes, unpacked")
+    return np.asarray(packed.decode(), dtype=np.float64)

@@ -16,7 +16,8 @@ def parse_peak_line(line: str, *, several: bool) -> list[tuple[float, float]]:
 
     Spaces, tabs, one comma or one colon part the two numbers, `;` or brackets part peaks; commas between digits
     are decimal commas where something else parts the numbers. With `several`, a line of four, six, ... numbers
-    and nothing else is two, three, ... peaks.
+    and nothing else is two, three, ... peaks. A point in one number of a peak and a comma in the other are
+    refused: `100.5 1,234` means a thousand to those who write it.
     """
     plain = _PLAIN.fullmatch(line)
     if plain:
@@ -33,7 +34,10 @@ def parse_peak_line(line: str, *, several: bool) -> list[tuple[float, float]]:
             raise ValueError(f"a peak is two numbers, m/z and intensity, got {tokens[0][:40]!r}")
         numbers = _numbers(tokens) if several and len(tokens) > 2 and len(tokens) % 2 == 0 else None
         if numbers is None:
-            numbers = [parse_number(tokens[0]), parse_number(tokens[1])]
+            tokens = tokens[:2]
+            numbers = [parse_number(token) for token in tokens]
+        if any("." in token for token in tokens) and any("," in token for token in tokens):
+            raise ValueError(f"a decimal point and a comma in one line, {' '.join(tokens)[:40]!r}")
         peaks += list(zip(numbers[::2], numbers[1::2], strict=True))
     return peaks
 

@@ -10,6 +10,8 @@ from graphwright.spectra.files.source import Source
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
 
 PEAK_LIMIT = 2_000_000
+TEXT_LIMIT = 4 * 2**20
+"""Characters of one spectrum beside its peaks: without end they would fill the memory."""
 
 
 @dataclass
@@ -23,6 +25,7 @@ class Record:
     intensities: list[float] = field(default_factory=list)
     problem: SpectrumError | None = None
     _declared: tuple[int, int] | None = None
+    _text: int = 0
 
     def __post_init__(self) -> None:
         self.fields = Fields(self.source.origin(self.line))
@@ -31,6 +34,18 @@ class Record:
         """Note what is wrong, unless something was before."""
         if self.problem is None:
             self.problem = self.source.error(problem, line)
+
+    def has_room(self, text: str, line: int) -> bool:
+        """Whether a line is worth keeping: not after a problem, nor beyond what any spectrum says."""
+        self._text += len(text)
+        if self._text > TEXT_LIMIT:
+            self.fail(f"more than {TEXT_LIMIT:,} characters beside the peaks of one spectrum", line)
+        return self.problem is None
+
+    def note(self, key: str, value: str, line: int) -> None:
+        """A key and its value."""
+        if self.has_room(key + value, line):
+            self.fields.add(key, value, line)
 
     def declare(self, number: str, line: int) -> None:
         """The number of peaks that the file announces."""

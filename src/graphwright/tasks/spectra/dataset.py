@@ -16,7 +16,14 @@ from graphwright.settings import PeakTokens, SpectrumTask
 from graphwright.spectra import annotated_tokens, most_intense
 from graphwright.tasks.membership import Membership
 from graphwright.tasks.molecules.batch import padded_graphs
-from graphwright.tasks.spectra.encoded import EncodedSpectrum, adduct_code, bound, precursor_token, stack
+from graphwright.tasks.spectra.encoded import (
+    EncodedSpectrum,
+    adduct_code,
+    bound,
+    precursor_token,
+    readable,
+    stack,
+)
 from graphwright.tasks.spectra.table import SpectrumTable, element_codes
 from graphwright.tasks.spectra.variation import Variation, vary
 from graphwright.tasks.task import Rejection
@@ -134,12 +141,12 @@ class SpectrumDataset(Dataset[SpectrumSample]):
         part = slice(peaks.offsets[row], peaks.offsets[row + 1])
         kept = part.start + most_intense(peaks.intensities[part], self.settings.peaks)
         adduct = table.adducts[row]
-        formula = table.formulas[row] if peaks.annotated[row] else None
+        explaining = table.formulas[row] if peaks.annotated[row] else None
         encoded = EncodedSpectrum(
             annotated_tokens(peaks.mzs[kept], peaks.intensities[kept], peaks.counts[kept]),
-            precursor_token(float(table.precursors[row]), formula, adduct),
+            precursor_token(float(table.precursors[row]), explaining, adduct),
             adduct_code(adduct, self.adducts),
             float(table.energies[row]),
-            formula,
+            readable(table.formulas[row]),
         )
         return encoded.raw() if self.settings.tokens is PeakTokens.RAW else encoded

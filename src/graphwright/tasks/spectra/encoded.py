@@ -35,7 +35,8 @@ Floats = NDArray[np.float32]
 class EncodedSpectrum:
     """peaks: (n, 16) tokens, m/z ascending. precursor: (16,), m/z 0 if unknown. adduct: code, 0 if unknown.
 
-    energy: eV, NaN if unknown. formula: of the molecule, None if unknown.
+    energy: eV, NaN if unknown. formula: of the molecule, None if unknown; with an adduct that is understood, it
+    also explains peaks.
     """
 
     peaks: Floats
@@ -81,7 +82,17 @@ def describe(spectrum: EncodedSpectrum) -> str:
     peaks = len(spectrum.peaks)
     if spectrum.formula is None:
         return f"{peaks} peaks, no formula"
-    return f"{int(spectrum.explained.sum())} of {peaks} peaks explained, {spectrum.formula}"
+    explained = int(spectrum.explained.sum())
+    hint = ", adduct unknown" if not explained and spectrum.adduct == UNKNOWN_ADDUCT else ""
+    return f"{explained} of {peaks} peaks explained, {spectrum.formula}{hint}"
+
+
+def readable(formula: str | None) -> str | None:
+    """A formula that is one."""
+    try:
+        return None if formula is None else str(parse_formula(formula))
+    except ValueError:
+        return None
 
 
 def precursor_token(mz: float | None, formula: str | None, adduct: str | None) -> Floats:
@@ -110,19 +121,18 @@ def _ion_counts(formula: str | None, adduct: str | None) -> Floats:
 def encode(spectrum: Spectrum, adducts: Sequence[str], most_peaks: int, tolerance: float) -> EncodedSpectrum:
     """A spectrum from a file, clean already; annotated where formula and adduct are known and understood."""
     counts = np.zeros((len(spectrum), len(ELEMENTS)), np.int64)
-    formula = spectrum.formula
-    if formula is not None and spectrum.adduct is not None:
-        try:
-            counts = annotate(spectrum, tolerance).counts_of(ELEMENTS).astype(np.int64)
-        except ValueError:
-            formula = None
+    explaining = spectrum.formula
+    try:
+        counts = annotate(spectrum, tolerance).counts_of(ELEMENTS).astype(np.int64)
+    except ValueError:  # no formula, no adduct, or one that cannot be used
+        explaining = None
     kept = most_intense(spectrum.intensities, most_peaks)
     return EncodedSpectrum(
         annotated_tokens(spectrum.mzs[kept], spectrum.intensities[kept], counts[kept]),
-        precursor_token(spectrum.precursor_mz, formula, spectrum.adduct),
+        precursor_token(spectrum.precursor_mz, explaining, spectrum.adduct),
         adduct_code(spectrum.adduct, adducts),
         np.nan if spectrum.collision_energy is None else spectrum.collision_energy,
-        formula,
+        readable(spectrum.formula),
     )
 
 

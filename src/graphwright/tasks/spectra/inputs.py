@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +56,18 @@ def _encoded(settings: SpectrumTask, given: Any) -> EncodedSpectrum:
     return encode_as(settings, given)
 
 
-def read_inputs(settings: SpectrumTask, path: Path) -> Iterator[NamedInput | BadInput]:
-    """Every spectrum of a file; the name is the file and the spectrum's own name, or its place."""
+def read_inputs(settings: SpectrumTask, path: Path, formula: str | None = None) -> Iterator[NamedInput | BadInput]:
+    """Every spectrum of a file; the name is the file and the spectrum's own name, or its place.
+
+    formula: of the molecules whose spectra do not say theirs.
+    """
     problems: list[SpectrumError] = []
     number = 0
     try:
         for number, spectrum in enumerate(read_spectra(path, on_error=problems.append), 1):
             yield from _told(problems)
             try:
-                encoded = encode_as(settings, spectrum)
+                encoded = encode_as(settings, replace(spectrum, formula=spectrum.formula or formula))
             except ValueError as error:
                 yield BadInput(str(error))
                 continue

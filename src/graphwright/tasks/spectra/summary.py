@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -11,8 +11,10 @@ from graphwright.graphs import Vocabulary, refinement_hash
 from graphwright.tasks.spectra.dataset import SpectrumSample
 
 
-def spectrum_statistics(samples: Iterable[SpectrumSample], vocabulary: Vocabulary) -> list[tuple[str, str]]:
-    """Peaks, energies, molecules, formulas, and the scaffolds; for a table."""
+def spectrum_statistics(
+    samples: Iterable[SpectrumSample], vocabulary: Vocabulary, adducts: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Peaks, energies, molecules, formulas, and the scaffolds; for a table. adducts: those that have a token."""
     found = list(samples)
     if not found:
         raise ValueError("samples must not be empty")
@@ -34,7 +36,7 @@ def spectrum_statistics(samples: Iterable[SpectrumSample], vocabulary: Vocabular
         ("peaks explained", f"{100 * explained / peaks.sum():.1f} %"),
         ("formula known", f"{100 * np.mean([s.spectrum.formula is not None for s in found]):.1f} %"),
         ("collision energy", _energies(energies)),
-        ("adducts", ", ".join(f"{code}: {count:,}" for code, count in _adducts(found))),
+        ("adducts", _adducts(found, adducts)),
     ]
 
 
@@ -49,6 +51,7 @@ def _energies(energies: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
     return f"{known.min():.0f} to {known.max():.0f} eV, {100 * len(known) / len(energies):.1f} % known"
 
 
-def _adducts(samples: list[SpectrumSample]) -> list[tuple[str, int]]:
+def _adducts(samples: list[SpectrumSample], adducts: Sequence[str]) -> str:
     counts = Counter(sample.spectrum.adduct for sample in samples)
-    return [("unknown" if code == 0 else f"number {code}", count) for code, count in sorted(counts.items())]
+    names = ("others", *adducts)
+    return ", ".join(f"{names[code]} {count:,}" for code, count in counts.most_common())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphwright.graphs.molecules import BONDS
 from graphwright.spectra import AnnotatedPeaks, load_annotated
+from graphwright.spectra.spectrum import MOST_MZ
 from graphwright.tasks.spectra.prepared import digest_of, prepared
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.task import Rejection
@@ -137,6 +138,7 @@ def read_table(path: Path, tolerance: float) -> SpectrumTable:
     formulas = _texts(found, "formula")
     keys = np.array([key and key.partition("-")[0] for key in _texts(found, "inchikey")], object)
     molecules = _first_known(_texts(found, "inchikey14"), keys, _texts(found, "smiles"), identifiers)
+    energies, precursors = _numbers(found, "collision_energy"), _numbers(found, "precursor_mz")
     return SpectrumTable(
         path=path,
         peaks=peaks,
@@ -145,23 +147,33 @@ def read_table(path: Path, tolerance: float) -> SpectrumTable:
         formulas=formulas,
         groups=_first_known(_texts(found, "group_formula"), formulas, molecules),
         adducts=_texts(found, "adduct"),
-        energies=_numbers(found, "collision_energy"),
-        precursors=_numbers(found, "precursor_mz"),
+        energies=energies,
+        precursors=np.where(precursors == 0, np.nan, precursors),
         folds=_folds(found, path),
         atoms=atoms,
         bonds=bonds,
-        faults=_faults(found, peaks, atoms, bonds),
+        faults=_faults(_texts(found, "fault"), peaks, precursors, energies, atoms, bonds),
     )
 
 
 _PEAKS = ("mzs", "intensities", "peak_counts", "peak_ppm")
 
 
-def _faults(table: pa.Table, peaks: AnnotatedPeaks, atoms: Ragged, bonds: Ragged) -> Texts:
-    """What was wrong when the file was prepared, or is with the peaks or the scaffold."""
-    faults = _texts(table, "fault")
-    row_of_peak = np.repeat(np.arange(len(table)), np.diff(peaks.offsets))
-    bad = ~(np.isfinite(peaks.mzs) & (peaks.mzs > 0) & np.isfinite(peaks.intensities) & (peaks.intensities > 0))
+def _faults(
+    faults: Texts,
+    peaks: AnnotatedPeaks,
+    precursors: NDArray[np.float64],
+    energies: NDArray[np.float64],
+    atoms: Ragged,
+    bonds: Ragged,
+) -> Texts:
+    """What was wrong when the file was prepared, or is with the peaks, what is said of them, or the scaffold."""
+    row_of_peak = np.repeat(np.arange(len(faults)), np.diff(peaks.offsets))
+    bad = ~(np.isfinite(peaks.intensities) & (peaks.intensities > 0) & (peaks.mzs > 0) & (peaks.mzs <= MOST_MZ))
+    for row in np.flatnonzero((precursors < 0) | (precursors > MOST_MZ)).tolist():
+        faults[row] = f"bad precursor: precursor_mz must be positive and at most {MOST_MZ:g}"
+    for row in np.flatnonzero((energies < 0) | np.isinf(energies)).tolist():
+        faults[row] = "bad energy: collision_energy must be a number of eV, at least 0"
     for row in np.unique(row_of_peak[bad]).tolist():
         faults[row] = "bad peaks: m/z and intensities must be positive numbers"
     for row in np.flatnonzero(np.diff(peaks.offsets) == 0).tolist():

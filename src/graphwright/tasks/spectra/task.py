@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from graphwright.graphs import Graph, Vocabulary
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.models import SpectrumEncoder, SpectrumInputs
 from graphwright.settings import Model, SpectrumTask, TrainingUnit
+from graphwright.spectra import parse_formula
 from graphwright.tasks.spectra.baselines import baselines
 from graphwright.tasks.spectra.dataset import SpectrumDataset, SpectrumSample
 from graphwright.tasks.spectra.encoded import EncodedSpectrum
@@ -42,6 +43,8 @@ class MS2Scaffold:
     settings: SpectrumTask
     ranked: bool = True
     files: str = "tandem mass spectra (mgf, msp, mzML, MassBank records, MassSpecGym tsv, json, parquet)"
+    formula: str | None = None
+    """Molecular formula of the spectra in files that do not say theirs."""
 
     @property
     def name(self) -> str:
@@ -156,7 +159,22 @@ class MS2Scaffold:
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The spectra of a file."""
-        return read_inputs(self.settings, path)
+        return read_inputs(self.settings, path, self.formula)
+
+    def with_formula(self, formula: str) -> MS2Scaffold:
+        """The same task, for spectra of molecules of this formula, where their file does not say it."""
+        return replace(self, formula=str(parse_formula(formula)))
+
+    def facts(self, given: EncodedSpectrum) -> dict[str, Any]:
+        """Formula and peaks, with the sub-formulas that explain them."""
+        peaks = zip(given.mzs, given.intensities, given.subformulas(), strict=True)
+        return {
+            "formula": given.formula,
+            "peaks": [
+                {"mz": round(float(mz), 5), "intensity": round(float(height), 5), "formula": part and str(part)}
+                for mz, height, part in peaks
+            ],
+        }
 
     def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
         """Validity, same fingerprint, Tanimoto similarity."""
@@ -172,7 +190,7 @@ class MS2Scaffold:
 
     def statistics(self, samples: Iterable[SpectrumSample]) -> list[tuple[str, str]]:
         """Peaks, energies, molecules, scaffolds."""
-        return spectrum_statistics(samples, self.vocabulary)
+        return spectrum_statistics(samples, self.vocabulary, self.adducts)
 
     def sheet(self, samples: Sequence[SpectrumSample]) -> Figure:
         """Spectra beside their scaffolds."""

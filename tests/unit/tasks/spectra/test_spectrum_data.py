@@ -97,6 +97,9 @@ def test_rows_that_no_sample_is_made_of_are_told_with_the_reason(tmp_path):
         good[0] | {"scaffold_bonds": [0, 1]},
         good[0] | {"scaffold_atoms": [6, 16], "scaffold_bonds": [0, 1, 1]},
         good[0] | {"scaffold_atoms": [6] * 9, "scaffold_bonds": [0, 1, 1]},
+        good[0] | {"collision_energy": -5.0},
+        good[0] | {"precursor_mz": 1e300},
+        good[0] | {"mzs": [1e30], "intensities": [1.0]},
     ]
     path = write_spectra(tmp_path / "some.parquet", [*good, *bad])
     data = task(path, elements="C N", unit="spectrum").data("train")
@@ -110,6 +113,9 @@ def test_rows_that_no_sample_is_made_of_are_told_with_the_reason(tmp_path):
         (8, "bad scaffold"),
         (9, "unknown element"),
         (10, "too large"),
+        (11, "bad energy"),
+        (12, "bad precursor"),
+        (13, "bad peaks"),
     ]
     with pytest.raises(NoSpectrumError, match=r"some.parquet has no usable spectrum here \(0 unusable\)"):
         task(path, elements="C N").data("test")
@@ -217,6 +223,26 @@ def test_the_formula_bounds_the_scaffolds_atoms(spectra_file):
         counts = {name: data[at].graph.node_names.count(name) for name in data.vocabulary.nodes}
         assert bound.admits({name: count for name, count in counts.items() if count}, 0)
         assert not bound.admits({"C": 50}, 0)
+
+
+@pytest.mark.parametrize("adduct", [None, "[M+X?]+"])
+def test_a_formula_bounds_also_where_the_adduct_is_unknown(tmp_path, adduct):
+    path = write_spectra(tmp_path / "x.parquet", [rows()[0] | {"adduct": adduct}])
+    found = task(path, elements="C N O S")
+    data, read = found.data("train"), next(found.read(path))
+    [bound], [same] = data.bounds([0]), found.bounds(read.value)
+    assert bound == same
+    assert bound.admits({"C": 6}, 0)
+    assert not bound.admits({"N": 1}, 0)
+    for spectrum in (data[0].spectrum, read.value):
+        assert not spectrum.peaks[:, 2:].any()
+        assert not spectrum.precursor[2:].any()
+    assert read.note.endswith("C7H8, adduct unknown")
+
+
+def test_a_precursor_of_zero_is_an_unknown_one(tmp_path):
+    path = write_spectra(tmp_path / "x.parquet", [rows()[0] | {"precursor_mz": 0.0}])
+    assert not task(path, elements="C N O S").data("train")[0].spectrum.precursor.any()
 
 
 def test_a_seed_cannot_be_changed_where_nothing_is_generated(spectra_file):

@@ -7,7 +7,7 @@ import pytest
 
 from graphwright.cli.main import main
 from graphwright.spectra import read_spectra
-from graphwright.tasks.spectra import EncodedSpectrum
+from graphwright.tasks.spectra import EncodedSpectrum, MS2Scaffold
 from graphwright.training.saved_model import load_model
 from tiny_spectra import rows, write_mgf, write_spectra
 
@@ -55,6 +55,33 @@ def test_what_cannot_be_read_is_named_and_the_rest_predicted(tiny_spectrum_run, 
     ]
 
 
+def test_a_formula_on_the_command_line_is_that_of_spectra_without_one(tiny_spectrum_run, tmp_path, capsys):
+    given = rows()[:2]
+    path, out = write_mgf(tmp_path / "mine.mgf", given, formula=False), tmp_path / "o.json"
+    known = write_mgf(tmp_path / "known.mgf", rows()[-1:], formula=True)
+    words = ["predict", str(tiny_spectrum_run), str(path), str(known), "--json", str(out)]
+    assert main([*words, "--formula", given[0]["formula"]]) == 0
+    assert f"peaks explained, {given[0]['formula']}" in capsys.readouterr().out
+    found = [row["input"] for row in json.loads(out.read_text())]
+    assert [row["formula"] for row in found] == [given[0]["formula"]] * 2 + [rows()[-1]["formula"]]
+    for row, spectrum in zip(found, given, strict=False):
+        np.testing.assert_allclose([peak["mz"] for peak in row["peaks"]], spectrum["mzs"], atol=2e-5)
+        assert [peak["formula"] is None for peak in row["peaks"]] == [mz == 33.3333 for mz in spectrum["mzs"]]
+    assert main(words) == 0
+    assert all(peak["formula"] is None for peak in json.loads(out.read_text())[0]["input"]["peaks"])
+    assert main([*words, "--formula", "nonsense"]) == 2
+    assert "formula 'nonsense'" in capsys.readouterr().err
+
+
+def test_brackets_are_printed_as_they_are(tiny_spectrum_run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(MS2Scaffold, "text", lambda *_: "c1cc[nH]c1")
+    path = write_mgf(tmp_path / "x.mgf", [rows()[0] | {"accession": "a [/b] [red]"}], formula=True)
+    assert main(["predict", str(tiny_spectrum_run), str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "c1cc[nH]c1" in told
+    assert "a [/b] [red]" in told
+
+
 def test_formula_or_not_a_prediction_is_made_and_they_differ(tiny_spectrum_run, tmp_path):
     model = load_model(str(tiny_spectrum_run))
     known, unknown = (
@@ -96,7 +123,7 @@ def test_looking_at_the_data(tiny_spectrum_run, tmp_path, capsys, monkeypatch):
     )
     assert code == 0
     text = capsys.readouterr().out
-    for part in ("scaffold atoms", "peaks explained", "collision energy", "adducts"):
+    for part in ("scaffold atoms", "peaks explained", "collision energy", "[M+H]+ 6, [M+Na]+ 3"):
         assert part in text
     assert (tmp_path / "sheet.png").stat().st_size > 1000
 
