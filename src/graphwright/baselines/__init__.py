@@ -1,5 +1,17 @@
-"""What a model must beat: simple methods on the same samples."""
+"""What a model must beat: methods without training on the same samples."""
 
-from graphwright.baselines.nearest import NearestFingerprint, Neighbour, nearest_figures, nearest_molecules
+from graphwright.baselines.barycentre import BarycentreSettings, SizeRule
+from graphwright.baselines.figures import nearest_figures
+from graphwright.baselines.nearest import NearestSettings
+from graphwright.baselines.predict import BASELINES, predict_baseline
+from graphwright.baselines.prediction import BaselinePrediction
 
-__all__ = ["NearestFingerprint", "Neighbour", "nearest_figures", "nearest_molecules"]
+__all__ = [
+    "BASELINES",
+    "BarycentreSettings",
+    "BaselinePrediction",
+    "NearestSettings",
+    "SizeRule",
+    "nearest_figures",
+    "predict_baseline",
+]

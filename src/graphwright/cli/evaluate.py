@@ -19,7 +19,7 @@ from graphwright.tasks import SPLITS, Compared, unusable_rows
 from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import load_model
 
-HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows")
+HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows", "method")
 """What the table of figures leaves out."""
 
 
@@ -34,7 +34,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("model", help="a run's folder, a shipped model's name, or a model's .json file")
     parser.add_argument(
-        "--data", type=Path, metavar="FILE", help="all samples of a file like the task's own (its splits ignored)"
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="all samples of a file like the task's own (its splits ignored), or the test split of prepared data",
     )
     parser.add_argument("--split", choices=SPLITS, default="test", help="of the model's own data; default: test")
     parser.add_argument("--seed", type=int, help="draw fresh samples of a generated task under this seed")
@@ -50,8 +53,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--baseline",
         action="store_true",
-        help="also simple methods on the same samples, such as the nearest training input (molecules and spectra; "
-        "reads all training data)",
+        help="also simple methods on the same samples, such as the graph of the nearest training input (of all "
+        "training molecules or spectra, of 10,000 generated pictures)",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write the figures to this file")
     parser.add_argument("--draw", type=Path, metavar="DIR", help="also draw hits and misses into this folder")
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in unusable.items())
         console.print(f"{sum(unusable.values()):,} unusable rows were left out: {counts}")
     if baseline is not None:
-        console.print(figures_table("nearest training fingerprint", baseline))
+        console.print(figures_table(nearest_title(baseline), baseline))
     if "per_molecule" in facts:
         console.print(figures_table("mean over molecules", facts["per_molecule"]))
     if compared:
@@ -120,8 +123,14 @@ def _nearest(result: Evaluated, console: Console) -> dict[str, Any]:
     from graphwright.baselines import nearest_figures
 
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("reading the training molecules", total=None)
+        task = progress.add_task("reading the training samples", total=None)
         return nearest_figures(result, lambda count: progress.advance(task, count))
+
+
+def nearest_title(baseline: Mapping[str, Any]) -> str:
+    """Among how many training samples the nearest was sought, and by what."""
+    method = baseline["method"]
+    return f"nearest of {method['references']:,} training samples by {method['likeness']}"
 
 
 def figures_table(title: str, facts: Mapping[str, Any]) -> Table:

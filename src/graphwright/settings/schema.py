@@ -14,6 +14,13 @@ from graphwright.settings.tasks import AnyTask, ColoringTask, task_kind
 from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation
 
 
+class ModelKind(StrEnum):
+    """How a predictor says which nodes there are and which of them are joined."""
+
+    SLOTS = "slots"
+    RELATIONFORMER = "relationformer"
+
+
 class EncoderKind(StrEnum):
     """Encoders of inputs."""
 
@@ -40,7 +47,7 @@ class Model(Settings):
     """Width of the tokens that the decoder attends to."""
     encoder_blocks: Annotated[int, Field(ge=0)] = 3
     """Residual blocks of the convolutional encoder."""
-    encoder_layers: Annotated[int, Field(ge=0)] = 3
+    encoder_layers: Count = 3
     """Layers of the Transformer encoder."""
     encoder_heads: Count = 4
     """Attention heads of the Transformer encoder."""
@@ -56,6 +63,8 @@ class Model(Settings):
     """Dropout of the Transformer encoder, of the node decoder and of the target encoder."""
     head_width: Count = 128
     """Hidden width of the output MLPs."""
+    kind: ModelKind = ModelKind.SLOTS
+    """Slots with heads for presence, labels and edges, or Relationformer: one softmax and a relation token."""
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -154,6 +163,10 @@ class Loss(Settings):
     """Which side stands inside the logarithm when the order is swapped."""
     penalty: PenaltyDirection = PenaltyDirection.FORWARD
     """Direction of the divergence that penalises wrong marginals."""
+    none_weight: Positive = 0.1
+    """Relationformer: weight of a slot that stands for no node, against 1 for one that does."""
+    negatives: Count = 3
+    """Relationformer: pairs without an edge drawn for every edge."""
 
 
 class Precision(StrEnum):
@@ -282,6 +295,13 @@ class Run(Settings):
                 f"model.encoder_width {self.model.encoder_width} is not a multiple of "
                 f"model.encoder_heads {self.model.encoder_heads}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _relations_are_matched_by_labels(self) -> Self:
+        model, matching = self.model, self.matching
+        if model.kind is ModelKind.RELATIONFORMER and matching.kind is not MatchingKind.LABELS:
+            raise ValueError(f"model.kind {model.kind} needs matching.kind labels, got {matching.kind}")
         return self
 
     @model_validator(mode="after")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from graphwright.graphs import GraphBatch, Vocabulary
+from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.losses import GraphLoss, LossSettings, graph_loss
+from graphwright.losses.relation_loss import RelationSettings, relation_loss
 from graphwright.matching import (
     LabelMatcher,
     LearnedMatcher,
@@ -20,9 +23,12 @@ from graphwright.matching import (
     inner_product_cost,
     l1_cost,
 )
+from graphwright.matching.label_probability import LabelProbabilityMatcher
 from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TargetEncoder
 from graphwright.models.precision import without_autocast
+from graphwright.models.relationformer import RelationDecoder, RelationHead
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run
+from graphwright.settings.schema import ModelKind
 from graphwright.tasks import task_of
 from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent
 
@@ -30,7 +36,7 @@ from graphwright.transport import MatchingProblem, Relaxation, conditional_gradi
 def loss_settings(loss: Loss) -> LossSettings:
     """The loss's settings."""
     relaxation = Relaxation(loss.objective, loss.order, loss.reading)
-    fields = loss.model_dump(exclude={"objective", "order", "reading"})
+    fields = loss.model_dump(exclude={"objective", "order", "reading", "none_weight", "negatives"})
     return LossSettings(**fields, relaxation=relaxation)
 
 
@@ -38,9 +44,11 @@ def build_predictor(run: Run) -> GraphPredictor:
     """The predictor, freshly initialised."""
     model, task = run.model, task_of(run.task)
     encoder = task.encoder(model)
-    decoder = NodeDecoder(
-        task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width
-    )
+    sizes = (task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width)
+    if model.kind is ModelKind.RELATIONFORMER:
+        relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
+        return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head)
+    decoder = NodeDecoder(*sizes)
     head = GraphHead(model.width, model.head_width, task.vocabulary, diffusion=task.diffusion)
     return GraphPredictor(encoder, decoder, head)
 
@@ -49,6 +57,8 @@ def build_matcher(run: Run) -> Matcher:
     """The matcher that the settings name."""
     matching, loss = run.matching, loss_settings(run.loss)
     vocabulary = task_of(run.task).vocabulary
+    if run.model.kind is ModelKind.RELATIONFORMER:
+        return LabelProbabilityMatcher()
     match matching.kind:
         case MatchingKind.LABELS:
             return LabelMatcher(loss)
@@ -134,15 +144,37 @@ class StepResult(NamedTuple):
     health: dict[str, float]
 
 
+Criterion = Callable[[Prediction, GraphBatch, Tensor], GraphLoss]
+"""The loss of predictions under plans (b, n, n)."""
+
+
+def build_criterion(run: Run) -> Criterion:
+    """The loss that a run's predictor is trained with."""
+    loss = run.loss
+    if run.model.kind is ModelKind.RELATIONFORMER:
+        relations = RelationSettings(loss.node_labels, loss.adjacency, loss.none_weight, loss.negatives)
+        return partial(relation_loss, settings=relations)
+    return partial(graph_loss, settings=loss_settings(loss))
+
+
 class TrainingModel(nn.Module):
-    """Predictor and matcher as one module, whose forward is the loss (so that DDP sees every parameter)."""
+    """Predictor and matcher as one module, whose forward is the loss (so that DDP sees every parameter).
+
+    loss: the labelled objective, by which any model's predictions are aligned when they are evaluated.
+    """
 
     def __init__(
-        self, predictor: GraphPredictor, matcher: Matcher, loss: LossSettings, vocabulary: Vocabulary
+        self,
+        predictor: GraphPredictor,
+        matcher: Matcher,
+        criterion: Criterion,
+        loss: LossSettings,
+        vocabulary: Vocabulary,
     ) -> None:
         super().__init__()
         self.predictor = predictor
         self.matcher = matcher
+        self.criterion = criterion
         self.loss = loss
         self.vocabulary = vocabulary
 
@@ -152,7 +184,7 @@ class TrainingModel(nn.Module):
         predicted = self.predictor(inputs)
         match = self.matcher(predicted.states, predicted.graphs, target)
         with without_autocast(mask.device):
-            loss = graph_loss(predicted.graphs, target, match.plan, self.loss)
+            loss = self.criterion(predicted.graphs, target, match.plan)
         terms = torch.stack([getattr(loss, name).detach().mean() for name in LOSS_TERMS])
         auxiliary = match.auxiliary.detach().mean()
         return StepResult((loss.total + match.auxiliary).mean(), torch.cat([terms, auxiliary[None]]), match.health)
@@ -166,4 +198,5 @@ TERMS = (*LOSS_TERMS, "auxiliary")
 def build(run: Run) -> TrainingModel:
     """Predictor and matcher of a run, freshly initialised."""
     vocabulary = task_of(run.task).vocabulary
-    return TrainingModel(build_predictor(run), build_matcher(run), loss_settings(run.loss), vocabulary)
+    predictor, matcher, loss = build_predictor(run), build_matcher(run), loss_settings(run.loss)
+    return TrainingModel(predictor, matcher, build_criterion(run), loss, vocabulary)

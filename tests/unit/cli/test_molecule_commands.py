@@ -62,7 +62,6 @@ def test_the_baseline_stands_beside_the_model(tiny_molecule_run, tmp_path):
         (["evaluate", "RUN", "--data", "nowhere.csv"], "no data 'nowhere.csv'"),
         (["evaluate", "RUN", "--samples", "999"], "the test split has 30 samples, not 999"),
         (["predict", "RUN", "x.smi", "--top", "0"], "--top must be at least 1"),
-        (["evaluate", "COLORING", "--samples", "3", "--baseline"], "is for molecules, not for coloring4"),
         (["evaluate", "COLORING", "--samples", "3", "--decode", "valid"], "is for molecules"),
         (["evaluate", "COLORING", "--data", "x.csv"], "samples are generated, not read"),
     ],

@@ -18,6 +18,12 @@ from graphwright.tasks.coloring import ColoringConfig, coloring_config
 from graphwright.training import build
 
 SIZES = (10, 20, 30, 40, 50, 60)
+COMPARED = (
+    *(f"{task}-{scale}" for task in ("coloring10", "coloring20") for scale in ("cpu", "paper")),
+    *(f"{task}-{scale}" for task in ("fingerprint2molecule", "ms2scaffold") for scale in ("cpu", "paper")),
+    "qm9",
+    "qm9-cpu",
+)
 NAMES = {
     "demo",
     *(f"coloring{n}-{scale}" for n in SIZES for scale in ("cpu", "paper")),
@@ -28,6 +34,7 @@ NAMES = {
     "ms2scaffold-paper",
     "qm9",
     "qm9-cpu",
+    *(f"{baseline}-{task}" for baseline in ("any2graph", "relationformer") for task in COMPARED),
 }
 
 
@@ -189,7 +196,7 @@ def test_a_name_without_its_ending_means_the_one_for_everybody(name):
         ("coloring-10", "did you mean coloring10?"),
         ("coloring10-papr", "did you mean coloring10-paper?"),
         ("Demo", "did you mean demo?"),
-        ("xyz", "the presets are coloring-any2graph-cpu, "),
+        ("xyz", "the presets are any2graph-coloring10-cpu, "),
     ],
 )
 def test_an_unknown_preset_is_answered_with_the_nearest(name, hint):

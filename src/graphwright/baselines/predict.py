@@ -1,0 +1,140 @@
+"""Every untrained method behind one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+from torch import nn
+
+from graphwright.baselines.barycentre import BarycentreSettings, SizeRule, barycentre, vote
+from graphwright.baselines.likeness import Likeness, likeness_of
+from graphwright.baselines.nearest import NearestSettings, nearest
+from graphwright.baselines.prediction import BaselinePrediction
+from graphwright.baselines.references import references_of
+from graphwright.baselines.weights import RidgeWeights, largest
+from graphwright.settings import Run
+from graphwright.tasks import Samples, Task, task_of
+from graphwright.tasks.split import SPLITS
+
+NEAREST, BARYCENTRE, BARYCENTRE_TRUE_SIZE = "nearest", "barycentre", "barycentre-true-size"
+BASELINES: dict[str, type[NearestSettings | BarycentreSettings]] = {
+    NEAREST: NearestSettings,
+    BARYCENTRE: BarycentreSettings,
+    BARYCENTRE_TRUE_SIZE: BarycentreSettings,
+}
+"""The names of all untrained methods, and what settings each takes."""
+
+
+def _unseen(count: int) -> None:
+    """Progress that nobody watches."""
+
+
+def predict_baseline(
+    name: str,
+    run: Run,
+    indices: Sequence[int],
+    split: str,
+    *,
+    settings: NearestSettings | BarycentreSettings | None = None,
+    encoder: nn.Module | None = None,
+    advance: Callable[[int], None] = _unseen,
+) -> BaselinePrediction:
+    """What a method of `BASELINES` answers to some samples of a split of the run's task.
+
+    It knows the run's training split, and of the samples only their inputs ("barycentre-true-size" also their
+    sizes). Indices mean the samples that `graphwright evaluate` gives these numbers. Inputs are compared as they
+    are, or by the features of an encoder. `advance` hears of training samples read (nearest) or of predictions.
+    """
+    chosen = next((each for each in SPLITS if each == split), None)
+    if chosen is None:
+        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    task = task_of(run.task)
+    samples = task.data(chosen, limit=max(indices, default=0) + 1)
+    return answer(name, task, samples, indices, settings=settings, encoder=encoder, advance=advance)
+
+
+def answer(
+    name: str,
+    task: Task,
+    samples: Samples,
+    indices: Sequence[int],
+    *,
+    settings: NearestSettings | BarycentreSettings | None = None,
+    encoder: nn.Module | None = None,
+    advance: Callable[[int], None] = _unseen,
+) -> BaselinePrediction:
+    """`predict_baseline` on any samples of the task, such as those of a file."""
+    if name not in BASELINES:
+        raise ValueError(f"there is no baseline {name!r}: they are {', '.join(BASELINES)}")
+    if not len(indices):
+        raise ValueError("indices must name at least one sample")
+    used = BASELINES[name]() if settings is None else settings
+    likeness = likeness_of(task, encoder)
+    if name == NEAREST and isinstance(used, NearestSettings):
+        return _nearest(task, samples, indices, used, likeness, advance)
+    if name != NEAREST and isinstance(used, BarycentreSettings):
+        size = SizeRule.TRUE if name == BARYCENTRE_TRUE_SIZE else SizeRule.VOTE
+        return _barycentre(task, samples, indices, replace(used, size=size), likeness, advance)
+    raise ValueError(f"{name} takes {BASELINES[name].__name__}, got {type(used).__name__}")
+
+
+def _nearest(
+    task: Task,
+    samples: Samples,
+    indices: Sequence[int],
+    settings: NearestSettings,
+    likeness: Likeness,
+    advance: Callable[[int], None],
+) -> BaselinePrediction:
+    references = references_of(task, settings.references, settings.seed)
+    begun = perf_counter()
+    queries = likeness.features(samples, indices)
+    read = perf_counter() - begun
+    found = nearest(queries, references, likeness, advance)
+    return BaselinePrediction(
+        [references.graph(at) for at in found.index.tolist()],
+        (read + found.searching) / len(indices),
+        replace(settings, references=len(references)),
+        preparation_seconds=found.reading,
+        likeness=likeness.name,
+    )
+
+
+def _barycentre(
+    task: Task,
+    samples: Samples,
+    indices: Sequence[int],
+    settings: BarycentreSettings,
+    likeness: Likeness,
+    advance: Callable[[int], None],
+) -> BaselinePrediction:
+    begun = perf_counter()
+    references = references_of(task, settings.references, settings.seed)
+    known = likeness.features(references.samples, references.indices)
+    alike = likeness.similarity(known, known)
+    scale = settings.bandwidth * likeness.scale(alike)
+    ridge = RidgeWeights.of(likeness.kernel(alike, scale), settings.ridge)
+    prepared = perf_counter()
+    kernel = likeness.kernel(likeness.similarity(likeness.features(samples, indices), known), scale)
+    weights = ridge.weights(kernel)
+    graphs = []
+    for at, index in enumerate(indices):
+        mixture = largest(weights[at], kernel[at], settings.kept)
+        parts = [references.graph(place) for place in mixture.references.tolist()]
+        size = (
+            int(samples[index].graph.size)
+            if settings.size is SizeRule.TRUE
+            else vote([part.size for part in parts], mixture.weights)
+        )
+        found = barycentre(parts, mixture.weights, size, settings)
+        graphs.append(found.graph(task.vocabulary, settings.threshold))
+        advance(1)
+    return BaselinePrediction(
+        graphs,
+        (perf_counter() - prepared) / len(indices),
+        replace(settings, references=len(references)),
+        preparation_seconds=prepared - begun,
+        likeness=likeness.name,
+    )
