@@ -37,7 +37,9 @@ def _card(name: str, record: dict[str, object], task: Task) -> str:
     assert isinstance(figures, dict)
     progress = record["progress"] or {}
     assert isinstance(progress, dict)
-    matching, hardware = settings["matching"], record["hardware"]
+    sittings = record["trained"] or [record]
+    assert isinstance(sittings, list)
+    matching, hardware = settings["matching"], sittings[-1]["hardware"]
     examples = {"coloring": "picture.png", "fingerprint": "molecules.smi", "spectrum": "spectra.mgf"}
     example = examples[settings["task"]["kind"]]
     rows = []

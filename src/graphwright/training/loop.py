@@ -27,6 +27,7 @@ from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
 from graphwright.training.log import RunLog
 from graphwright.training.order import StepOrder
+from graphwright.training.provenance import provenance
 from graphwright.training.schedule import Budget, learning_rate
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
 from graphwright.training.window import Window
@@ -98,6 +99,8 @@ class Session:
         self.budget = Budget.of(train, self._order(first=0).steps_per_epoch)
         self.last, self.best = folder / "checkpoints" / "last", folder / "checkpoints" / "best"
         self.log: RunLog | None = None
+        self.sittings: list[dict[str, Any]] = []
+        """Commit and hardware each time that the run was started or went on, and the step that it began with."""
         self.interrupts = Interrupts()
         self.start = 0.0
         """When the run would have started had it gone on without a break."""
@@ -111,6 +114,7 @@ class Session:
             torch.manual_seed(self.run.train.seed + self.fabric.global_rank)
         if resume:
             self._restore()
+        self.sittings.append({"first_step": self.progress.step} | provenance())
         if self.fabric.is_global_zero:
             self.log = RunLog(self.folder, self.progress.step, self.progress.validated)
             (self.folder / CONFIG).write_text(to_yaml(self.run), encoding="utf-8")
@@ -296,6 +300,7 @@ class Session:
         if self.fabric.is_global_zero:
             facts = {
                 "settings": self.run.model_dump(mode="json"),
+                "sittings": self.sittings,
                 "window": self.window.to_json(),
                 "precision": self.fabric.strategy.precision.state_dict(),
             }
@@ -318,6 +323,7 @@ class Session:
         optimizer = self.optimizer.optimizer
         self.progress = restore(saved, self.model, optimizer, self.fabric.global_rank, self.fabric.device)
         self.window = Window.from_json(saved.facts.get("window"))
+        self.sittings = list(saved.facts.get("sittings", []))
         if saved.facts.get("precision"):
             self.fabric.strategy.precision.load_state_dict(saved.facts["precision"])
 

@@ -199,6 +199,17 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted(tmp_path, 
     assert all(torch.isfinite(tensor).all() for tensor in weights(last(tmp_path)).values())
 
 
+def test_checkpoints_name_the_code_and_the_machine_of_every_sitting(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "provenance", lambda: {"commit": "first"})
+    train(tiny_settings(train={"steps": 3}), tmp_path)
+    monkeypatch.setattr(loop, "provenance", lambda: {"commit": "second"})
+    train(tiny_settings(train={"steps": 5}), tmp_path, resume=True)
+    assert last(tmp_path).facts["sittings"] == [
+        {"first_step": 0, "commit": "first"},
+        {"first_step": 3, "commit": "second"},
+    ]
+
+
 def test_many_bad_gradients_in_a_row_end_the_run_with_advice_and_its_weights(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "PATIENCE_WITH_GRADIENTS", 3)
     broken_at(monkeypatch, {3, 5, 6, 7, 8}, float("nan"))

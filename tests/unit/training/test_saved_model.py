@@ -7,15 +7,13 @@ import pytest
 import torch
 
 from graphwright.graphs import Prediction
-from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.checkpoint import CheckpointError
 from graphwright.training.saved_model import confidence, export_model, load_model, shipped_names
 
 
 def some_inputs(model, count=3):
-    data = ColoringDataset(coloring_config(model.run.task), "test")
-    return data.batch(range(count))[0]
+    return model.task.data("test", limit=count).batch(range(count))[0]
 
 
 def test_exported_model_predicts_as_its_run_does(tiny_run, tmp_path):
