@@ -17,9 +17,13 @@ CARD_SAMPLES = 4000
 
 
 def write_model(run_folder: Path, out: Path, samples: int | None) -> Evaluated:
-    """Write a run's best predictor with its record and a card; returns its figures on the test split."""
+    """Write a run's best predictor with its record and a card; returns its figures on the test split.
+
+    The figures are those of the weights as written.
+    """
     model = load_model(str(run_folder))
-    result = evaluate_saved(model, samples=samples, at_most=CARD_SAMPLES)
+    export_model(str(run_folder), out, {})
+    result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
     figures = result.figures()
     record = run_record(model, result.data) | {"test": figures}
     export_model(str(run_folder), out, {"test": figures})

@@ -22,12 +22,15 @@ def test_exported_model_predicts_as_its_run_does(tiny_run, tmp_path):
     inputs = some_inputs(model)
     for first, second in zip(model.predict(inputs), exported.predict(inputs), strict=True):
         assert first.graph == second.graph
-        assert first.confidence == second.confidence
+        assert first.confidence == pytest.approx(second.confidence, rel=0.02)
     assert exported.facts["note"] == "for a test"
     by_file = load_model(str(tmp_path / "small" / "model.json"))
     assert by_file.predict(inputs)[0].graph == exported.predict(inputs)[0].graph
     (weights,) = (tmp_path / "small").glob("*.safetensors")
-    assert weights.stat().st_size < sum(p.stat().st_size for p in (tiny_run / "checkpoints").glob("best-*"))
+    (best,) = (tiny_run / "checkpoints").glob("best-*")
+    # Optimiser and matcher are left out, and the rest takes half the room.
+    assert weights.stat().st_size < best.stat().st_size / 4
+    assert all(weight.dtype == torch.float32 for weight in exported.predictor.parameters())
 
 
 def test_damaged_models_are_refused_by_name(tiny_run, tmp_path):
