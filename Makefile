@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all bench lint docs clean
+.PHONY: demo test test-all smoke bench lint docs clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -31,6 +31,10 @@ test: lint
 test-all: lint
 	$(BIN)/python -m pytest -m 'slow or not slow'
 	GRAPHWRIGHT_NATIVE=off $(BIN)/python -m pytest
+
+# Every table and figure of the paper with models that have learned nothing; tests do the same.
+smoke: $(STAMP)
+	$(BIN)/graphwright reproduce all --scale smoke --out build/smoke
 
 bench: $(STAMP)
 	$(BIN)/graphwright bench all

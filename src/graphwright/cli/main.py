@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from graphwright import __version__
-from graphwright.cli import bench, data, evaluate, export, predict, report, train
+from graphwright.cli import bench, data, evaluate, export, predict, report, reproduce, train
 from graphwright.cli.exit_codes import DONE, INTERNAL, INTERRUPTED, SOME_FAILED, USAGE
 from graphwright.cli.memory import keep_freed_memory
 
@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--version", action="version", version=f"graphwright {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (train, evaluate, predict, data, report, export, bench):
+    for command in (train, evaluate, predict, data, report, export, reproduce, bench):
         command.add_parser(commands)
     return result
 

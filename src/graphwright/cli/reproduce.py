@@ -1,0 +1,228 @@
+"""`graphwright reproduce`: a table or figure of the paper, at a chosen scale."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from graphwright.cli.exit_codes import DONE, INTERRUPTED, SOME_FAILED
+from graphwright.cli.memory import keep_freed_memory
+from graphwright.training.interrupt import Interrupts
+
+if TYPE_CHECKING:
+    from graphwright.experiments import Configuration, Engine, Estimate, Grid, Progress, Reproduced, Scale
+
+NAMES = ("table1", "table2", "frontier", "scaling", "comparison", "examples", "propositions")
+SCALES = ("smoke", "cpu", "paper")
+OUT = Path("runs/reproduce")
+WIDE = 200
+"""Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="a table or figure of the paper, at a chosen scale",
+        usage="graphwright reproduce NAME... --scale smoke|cpu|paper [--seeds K] [--engine local|ray] [--jobs J] "
+        "[--dry-run]\n       graphwright reproduce [NAME...] --status [--scale SCALE]",
+        description="Train and evaluate everything that a table or figure of the paper needs, and write it beside "
+        "the paper's own figures: README.md, table.csv, figure.png, figure.svg and a record of every run. What "
+        "was done before is not done again; Ctrl-C saves all runs, and the same command goes on.\n\n"
+        "  graphwright reproduce table1 --scale smoke           (minutes: shows that everything runs)\n"
+        "  graphwright reproduce table1 table2 --scale cpu --dry-run\n"
+        "  graphwright reproduce comparison --scale cpu --jobs 2\n"
+        "  graphwright reproduce --status",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}, or all")
+    parser.add_argument(
+        "--scale", choices=SCALES, help="smoke: minutes; cpu: hours of two cores; paper: its presets"
+    )
+    parser.add_argument("--seeds", type=int, metavar="K", help="runs of every configuration (default: the grid's)")
+    parser.add_argument(
+        "--engine",
+        choices=["local", "ray"],
+        default="local",
+        help="processes of this machine, or a Ray cluster (RAY_ADDRESS, else a local one)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, metavar="J", help="runs at a time (default: as many as the cores have threads for)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", default=OUT, help="the results (default %(default)s)")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the grid and the hours that it will take, and stop"
+    )
+    parser.add_argument("--status", action="store_true", help="print what is done, running, missing, and stop")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Reproduce, or say how far it is or how long it will take."""
+    for name in ("seeds", "jobs"):
+        if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+    strange = [name for name in arguments.names if name not in (*NAMES, "all")]
+    if strange:
+        raise ValueError(f"there is no experiment {strange[0]!r}: they are {', '.join(NAMES)}, or all")
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = WIDE
+    if arguments.status:
+        return _print_status(arguments, console)
+    if not arguments.names:
+        raise ValueError(f"name what to reproduce: {', '.join(NAMES)}, or all; or ask for --status")
+    if arguments.scale is None:
+        raise ValueError(f"give --scale: {', '.join(SCALES)}")
+    if arguments.dry_run:
+        return _print_estimates(arguments, console)
+    return _reproduce(arguments, console)
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    given: list[str] = arguments.names
+    return list(NAMES) if "all" in given or not given else list(dict.fromkeys(given))
+
+
+def _reproduce(arguments: argparse.Namespace, console: Console) -> int:
+    from graphwright.experiments import Scale, write_propositions
+
+    scale = Scale(arguments.scale)
+    failed: list[str] = []
+    for name in _names(arguments):
+        if name == "propositions":
+            found = write_propositions(arguments.out, scale)
+            failed += [f"{name}: {line}" for line in found.broken]
+            console.print(f"wrote {found.folder / 'README.md'}")
+            continue
+        result = _reproduce_grid(name, scale, arguments, console)
+        if result.interrupted:
+            print(
+                f"interrupted; what was done is in {arguments.out}. Give the same command again to go on.",
+                file=sys.stderr,
+            )
+            return INTERRUPTED
+        failed += [f"{name}: {line}" for line in result.unfinished]
+        console.print(f"wrote {result.folder / 'README.md'}")
+    for line in failed:
+        print(line, file=sys.stderr)
+    return SOME_FAILED if failed else DONE
+
+
+def _reproduce_grid(name: str, scale: Scale, arguments: argparse.Namespace, console: Console) -> Reproduced:
+    from graphwright.experiments import read_grid, reproduce, write_examples
+
+    grid, interrupts = read_grid(name), Interrupts()
+    make = write_examples if name == "examples" else reproduce
+    engine = _engine(arguments, grid, scale)
+    with interrupts:
+        return make(
+            grid,
+            scale,
+            arguments.out,
+            engine,
+            seeds=arguments.seeds,
+            stopped=lambda: interrupts.pending,
+            report=lambda progress: _show(console, name, progress),
+        )
+
+
+def _show(console: Console, name: str, progress: Progress) -> None:
+    outcome = progress.outcome
+    reason = f": {outcome.reason}" if outcome.reason else ""
+    console.print(f"{name} {progress.at}/{progress.of}  {progress.label}: {outcome.state}{reason}", markup=False)
+
+
+def _jobs(arguments: argparse.Namespace, grid: Grid, scale: Scale) -> tuple[int, int]:
+    """Runs at a time, and the torch threads of each that leaves their number open."""
+    from graphwright.experiments import expand
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = max(job.run.train.threads for each in expand(grid, scale, 1) for job in each.jobs)
+    # A run that leaves its threads open wants the whole machine.
+    count: int = arguments.jobs or (max(1, cores // threads) if threads else 1)
+    return count, threads or max(1, cores // count)
+
+
+def _engine(arguments: argparse.Namespace, grid: Grid, scale: Scale) -> Engine:
+    from graphwright.experiments import InProcess, Processes, RayCluster
+
+    count, threads = _jobs(arguments, grid, scale)
+    if arguments.engine == "ray":
+        return RayCluster(count, threads, keep_freed_memory)
+    return InProcess(threads) if count == 1 else Processes(count, threads, keep_freed_memory)
+
+
+def _print_status(arguments: argparse.Namespace, console: Console) -> int:
+    """Counts of every experiment and scale; of one experiment at one scale, every job."""
+    from graphwright.experiments import Scale, State, job_list, read_grid, status, store_of
+
+    store = store_of(arguments.out)
+    names = [name for name in _names(arguments) if name != "propositions"]
+    scales = [Scale(arguments.scale)] if arguments.scale else list(Scale)
+    table = Table(title=f"in {arguments.out}", title_justify="left")
+    for heading in ("experiment", "scale", "configurations", "jobs", *State):
+        table.add_column(str(heading), justify="left" if heading in ("experiment", "scale") else "right")
+    for name in names:
+        for scale in scales:
+            found = status(read_grid(name), scale, store, arguments.seeds)
+            counts = [str(found.counts[state] or "") for state in State]
+            table.add_row(name, str(scale), str(found.configurations), str(found.jobs), *counts)
+    console.print(table)
+    if len(names) == len(scales) == 1:
+        detail = Table()
+        for heading in ("column", "method", "seed", "state", "folder"):
+            detail.add_column(heading)
+        for job in job_list(read_grid(names[0]), scales[0], store, arguments.seeds):
+            state = f"{job.state}: {job.reason}" if job.reason else str(job.state)
+            seed = "" if job.seed is None else str(job.seed)
+            detail.add_row(job.column, job.method, seed, state, str(store.root / job.key))
+        console.print(detail)
+    return DONE
+
+
+def _print_estimates(arguments: argparse.Namespace, console: Console) -> int:
+    """The grid, what a step of every configuration takes here, and the hours."""
+    from graphwright.experiments import Scale, estimates, expand, measured_cost, read_grid, store_of, wall_seconds
+
+    scale, store = Scale(arguments.scale), store_of(arguments.out)
+    names = [name for name in _names(arguments) if name not in ("propositions", "examples")]
+    configurations: list[Configuration] = []
+    owners: list[str] = []
+    count, threads = 1, 1
+    for name in names:
+        grid = read_grid(name)
+        own = expand(grid, scale, arguments.seeds)
+        configurations += own
+        owners += [name] * len(own)
+        count, threads = _jobs(arguments, grid, scale)
+    table = Table(title=f"{', '.join(names)} at scale {scale}", title_justify="left")
+    for heading in ("experiment", "column", "method"):
+        table.add_column(heading)
+    for heading in ("jobs left", "ms per sample", "steps", "minutes each"):
+        table.add_column(heading, justify="right")
+    found: list[Estimate] = []
+    with console.status("measuring what a step takes") as shown:
+        cost_of = lambda job: measured_cost(job, threads, arguments.out)  # noqa: E731
+        for owner, each in zip(owners, estimates(configurations, store, cost_of), strict=True):
+            found.append(each)
+            shown.update(f"measuring what a step takes: {len(found)} of {len(owners)}")
+            place = (owner, each.configuration.column, each.configuration.method)
+            speed = "" if each.milliseconds is None else f"{each.milliseconds:.3g}"
+            steps = "" if each.steps is None else f"{each.steps:,}"
+            table.add_row(*place, str(each.missing), speed, steps, f"{each.seconds / 60:.1f}")
+    console.print(table)
+    missing, work = sum(each.missing for each in found), sum(each.remaining for each in found)
+    console.print(
+        f"{len(found)} configurations, {missing} jobs left: {work / 3600:.1f} hours of work, "
+        f"{wall_seconds(found, count) / 3600:.1f} hours with {count} at a time. "
+        "Runs that experiments share count once."
+    )
+    return DONE

@@ -1,0 +1,46 @@
+"""The paper's tables and figures: declarative grids to run records to tables and plots."""
+
+from graphwright.experiments.engine import Engine, InProcess, Outcome
+from graphwright.experiments.estimate import Estimate, estimates, wall_seconds
+from graphwright.experiments.examples import write_examples
+from graphwright.experiments.expansion import Configuration, expand
+from graphwright.experiments.grid import Grid, Scale, grid_names, read_grid
+from graphwright.experiments.job import Job
+from graphwright.experiments.processes import Processes
+from graphwright.experiments.propositions_page import write_propositions
+from graphwright.experiments.ray_cluster import RayCluster
+from graphwright.experiments.reproduction import Progress, Reproduced, reproduce, store_of
+from graphwright.experiments.status import JobStatus, Status, job_list, status
+from graphwright.experiments.step_time import measured_cost
+from graphwright.experiments.store import State, Store
+
+__all__ = [
+    "Configuration",
+    "Engine",
+    "Estimate",
+    "Grid",
+    "InProcess",
+    "Job",
+    "JobStatus",
+    "Outcome",
+    "Processes",
+    "Progress",
+    "RayCluster",
+    "Reproduced",
+    "Scale",
+    "State",
+    "Status",
+    "Store",
+    "estimates",
+    "expand",
+    "grid_names",
+    "job_list",
+    "measured_cost",
+    "read_grid",
+    "reproduce",
+    "status",
+    "store_of",
+    "wall_seconds",
+    "write_examples",
+    "write_propositions",
+]

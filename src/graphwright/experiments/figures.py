@@ -1,0 +1,162 @@
+"""The figures of the grids: bars beside the paper's, quality against cost, error against size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphwright.experiments.grid import FigureKind, Grid, Scale
+from graphwright.experiments.table import Row
+from graphwright.graphs.drawing import PALETTE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+PRINTED = "#222222"
+MARKERS = "osD^vP*X"
+
+
+def write_figure(folder: Path, drawing: Drawing, name: str = "figure") -> None:
+    """As PNG and SVG; the same figures give the same bytes."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "graphwright"}):
+        drawing.savefig(folder / f"{name}.png", dpi=110)
+        drawing.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+def draw(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:
+    """The figure of a grid."""
+    drawings = {FigureKind.BARS: _bars, FigureKind.FRONTIER: _frontier, FigureKind.CURVE: _curve}
+    drawing = drawings[grid.figure](grid, rows)
+    drawing.suptitle(f"{grid.title}, scale {scale}", fontsize=10)
+    return drawing
+
+
+def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
+    """Per task the edit distance (left) and the exact graphs (right) of its methods; the paper's as diamonds."""
+    from matplotlib.figure import Figure
+
+    parts = [[row for row in rows if row.measured.configuration.column == column.name] for column in grid.columns]
+    parts = [part for part in parts if part]
+    heights = [1.0 + 0.3 * len(part) for part in parts]
+    drawing = Figure(figsize=(9.5, sum(heights) + 0.3), layout="constrained")
+    panels = drawing.subplots(len(parts), 2, squeeze=False, gridspec_kw={"height_ratios": heights})
+    names = list(dict.fromkeys(row.measured.configuration.method for row in rows))
+    for (left, right), own in zip(panels, parts, strict=True):
+        column = own[0].measured.configuration.column
+        for panel, at in ((left, 0), (right, 1)):
+            _bar_panel(panel, own, names, at)
+        left.set_title(f"{column}: edit distance", fontsize=9)
+        right.set_title(f"{column}: exact graphs, %", fontsize=9)
+        right.set_yticklabels([])
+    panels[0, 0].legend(fontsize=7)
+    return drawing
+
+
+def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], at: int) -> None:
+    # Of methods without slots, the true figure stands in for the aligned one.
+    metrics = (("aligned_edit", "edit"), ("aligned_exact", "isomorphic"))[at]
+    for place, row in enumerate(rows):
+        color = PALETTE[names.index(row.measured.configuration.method) % len(PALETTE)]
+        found = next((row.measured.figures[name] for name in metrics if name in row.measured.figures), None)
+        if found is not None:
+            error = [[max(found.mean - found.interval.low, 0)], [max(found.interval.high - found.mean, 0)]]
+            panel.barh(place, found.mean, color=color, xerr=error, capsize=3, height=0.7)
+            panel.plot(
+                found.seeds, [place] * len(found.seeds), "o", color="white", markersize=3, markeredgecolor="k"
+            )
+        if row.printed is not None:
+            panel.plot(row.printed[at], place, marker="D", color=PRINTED, markersize=6, linestyle="none")
+    panel.plot([], [], marker="D", color=PRINTED, linestyle="none", label="paper")
+    panel.plot([], [], "o", color="white", markeredgecolor="k", markersize=3, label="one seed")
+    panel.set_yticks(range(len(rows)), [row.measured.configuration.method for row in rows], fontsize=8)
+    panel.set_ylim(len(rows) - 0.4, -0.6)
+    panel.set_xlim(left=0)
+    panel.grid(axis="x", alpha=0.3)
+
+
+def _frontier(grid: Grid, rows: Sequence[Row]) -> Drawing:  # noqa: ARG001
+    """Edit distance against training seconds per sample, a line through what nothing of its method dominates."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(7, 4.6), layout="constrained")
+    panel = drawing.subplots()
+    for series, color, marker, own in _series(rows):
+        points = [
+            (row.measured.training["seconds_per_sample"], row.measured.figures["aligned_edit"].mean, row)
+            for row in own
+            if "seconds_per_sample" in row.measured.training and "aligned_edit" in row.measured.figures
+        ]
+        for x, y, row in points:
+            spread = row.measured.figures["aligned_edit"].interval
+            panel.plot([x, x], [spread.low, spread.high], color=color, linewidth=1, alpha=0.6)
+            panel.annotate(
+                row.measured.configuration.method.removeprefix(series).strip(" ,"),
+                (x, y),
+                xytext=(4, 4),
+                textcoords="offset points",
+                fontsize=6,
+            )
+        panel.plot([x for x, *_ in points], [y for _, y, _ in points], marker, color=color, label=series)
+        best = frontier([(x, y) for x, y, _ in points])
+        panel.plot([x for x, _ in best], [y for _, y in best], color=color, linewidth=1)
+    panel.set_xscale("log")
+    panel.set_xlabel("training seconds per sample")
+    panel.set_ylabel("aligned edit distance")
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize=8)
+    return drawing
+
+
+def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that no other equals or beats in both coordinates, by the first."""
+    kept: list[tuple[float, float]] = []
+    for point in sorted(points):
+        if not kept or point[1] < kept[-1][1]:
+            kept.append(point)
+    return kept
+
+
+def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
+    """Edit distance against N: every candidate faint, the selected ones joined."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(7, 4.6), layout="constrained")
+    panel = drawing.subplots()
+    for series, color, marker, own in _series(rows):
+        known = [row for row in own if "aligned_edit" in row.measured.figures]
+        for row in known:
+            figure, x = row.measured.figures["aligned_edit"], row.measured.configuration.x
+            panel.plot(x, figure.mean, marker, color=color, alpha=0.3, markersize=4)
+        line = [row for row in known if row.selected]
+        xs = [row.measured.configuration.x for row in line]
+        figures = [row.measured.figures["aligned_edit"] for row in line]
+        panel.plot(xs, [figure.mean for figure in figures], f"{marker}-", color=color, label=series)
+        low, high = ([getattr(figure.interval, end) for figure in figures] for end in ("low", "high"))
+        panel.fill_between(xs, low, high, color=color, alpha=0.15, linewidth=0)
+    for method, cells in grid.printed.items():
+        places = {column.name: at for at, column in enumerate(grid.columns)}
+        names = sorted(cells, key=lambda name: places[name])
+        xs = [float(name.rpartition(" ")[2]) for name in names]
+        panel.plot(xs, [cells[name][0] for name in names], "D", color=PRINTED, label=f"paper: {method}")
+    panel.set_xlabel("largest graph, N")
+    panel.set_ylabel("aligned edit distance")
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize=8)
+    return drawing
+
+
+def _series(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Row]]]:
+    names = list(dict.fromkeys(row.measured.configuration.series for row in rows))
+    return [
+        (
+            name,
+            PALETTE[at % len(PALETTE)],
+            MARKERS[at % len(MARKERS)],
+            [row for row in rows if row.measured.configuration.series == name],
+        )
+        for at, name in enumerate(names)
+    ]

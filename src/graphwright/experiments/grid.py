@@ -1,0 +1,169 @@
+"""A table or figure of the paper as data: what is trained on what, how long, and what the paper prints."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from graphwright.settings.base import Count, Positive, Settings
+from graphwright.settings.errors import SettingsError
+
+FOLDER = Path(__file__).parent / "grids"
+"""One YAML file each, named after what it reproduces; at the root of the repository, linked here."""
+SHARED = FOLDER / "shared"
+Value = str | int | float | bool
+Values = dict[str, Value]
+"""Settings of a run by dotted name."""
+
+
+class Scale(StrEnum):
+    """How much is spent."""
+
+    SMOKE = "smoke"
+    CPU = "cpu"
+    PAPER = "paper"
+
+
+class FigureKind(StrEnum):
+    """How the figures of a grid are drawn."""
+
+    BARS = "bars"
+    FRONTIER = "frontier"
+    CURVE = "curve"
+
+
+class Changes(Settings):
+    """What is laid over a run: values, a temperature (epsilon N^2) and factors of what is there."""
+
+    set: Values = Field(default_factory=dict)
+    temperature: Positive | None = None
+    times: dict[str, Positive] = Field(default_factory=dict)
+
+
+class Column(Settings):
+    """A task. start: for every scale a preset; at: changes for one scale."""
+
+    name: str
+    start: dict[Scale, str]
+    x: dict[Scale, float] = Field(default_factory=dict)
+    """Where a curve puts it."""
+    at: dict[Scale, Changes] = Field(default_factory=dict)
+
+
+class Method(Changes):
+    """A row, or with `vary` one for every combination of the values given, whose names fill in `name`.
+
+    series: what a figure joins with a line. baseline: an untrained method instead of a run. only: the columns that
+    it has, all by default. paper: whether the paper has it.
+    """
+
+    name: str
+    series: str = ""
+    baseline: str | None = None
+    vary: dict[str, tuple[Value, ...]] = Field(default_factory=dict)
+    only: tuple[str, ...] | None = None
+    paper: bool = True
+    at: dict[Scale, Changes] = Field(default_factory=dict)
+
+
+class ScalePlan(Settings):
+    """The budget of a scale: seeds, test samples, settings for all runs, training samples of a baseline.
+
+    differs: in what data, budget and metric differ from the paper's, a line each.
+    """
+
+    seeds: Count
+    samples: Count
+    set: Values = Field(default_factory=dict)
+    references: Count | None = None
+    differs: tuple[str, ...] = ()
+
+
+class Grid(Settings):
+    """A whole experiment.
+
+    printed: by method and column the paper's edit distance and accuracy in per cent. selected: series of which
+    only the method with the best validation counts, column by column.
+    """
+
+    name: str
+    title: str
+    summary: str
+    figure: FigureKind
+    columns: tuple[Column, ...]
+    methods: tuple[Method, ...]
+    scales: dict[Scale, ScalePlan]
+    printed: dict[str, dict[str, tuple[float, float]]] = Field(default_factory=dict)
+    selected: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        columns = {column.name for column in self.columns}
+        for column in self.columns:
+            missing = set(self.scales) - set(column.start)
+            if missing:
+                raise ValueError(f"column {column.name} has no start at scale {sorted(missing)[0]}")
+        for method in self.methods:
+            strange = set(method.only or ()) - columns
+            if strange:
+                raise ValueError(f"method {method.name} names the column {sorted(strange)[0]}, which is none")
+        for method_name, cells in self.printed.items():
+            if set(cells) - columns:
+                raise ValueError(f"printed {method_name} names the column {sorted(set(cells) - columns)[0]}")
+        return self
+
+
+def grid_names() -> tuple[str, ...]:
+    """Names of all grids."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+@cache
+def read_grid(name: str) -> Grid:
+    """The grid of a name; a complaint names the file and the field."""
+    path = FOLDER / f"{name}.yaml"
+    if name not in grid_names():
+        raise SettingsError(f"there is no experiment {name!r}: they are {', '.join(grid_names())}")
+    return parse_grid(name, path)
+
+
+def parse_grid(name: str, path: Path) -> Grid:
+    """A grid from any file.
+
+    A column that is only a name is the shared one; the shared settings of a scale lie under the grid's own.
+    """
+    found = _read(path)
+    if not isinstance(found, dict):
+        raise SettingsError(f"{path}: expected the fields {', '.join(Grid.model_fields)}")
+    shared = {column["name"]: column for column in _read(SHARED / "columns.yaml")}
+    columns = found.get("columns")
+    if isinstance(columns, list):
+        found["columns"] = [shared.get(each, each) if isinstance(each, str) else each for each in columns]
+    settings, scales = _read(SHARED / "scales.yaml"), found.get("scales")
+    if isinstance(scales, dict):
+        for scale, plan in scales.items():
+            if isinstance(plan, dict):
+                plan["set"] = settings.get(scale, {}) | plan.get("set", {})
+    try:
+        return Grid.model_validate({"name": name, **found})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{path}: {place + ': ' if place else ''}{first['msg']}") from error
+
+
+def _read(path: Path) -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError("reproducing needs PyYAML and Lightning: pip install 'graphwright[train]'") from error
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error

@@ -1,0 +1,139 @@
+"""An experiment from its grid to its page: what is missing is done, then everything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphwright.experiments.engine import Engine, Outcome, Stopped
+from graphwright.experiments.expansion import Configuration, expand
+from graphwright.experiments.figures import draw, write_figure
+from graphwright.experiments.grid import Grid, Scale
+from graphwright.experiments.job import Job
+from graphwright.experiments.store import FAILURE, RECORD, State, Store, write_json
+from graphwright.experiments.summary import Measured, measure
+from graphwright.experiments.table import RECORDS, markdown, rows_of, write_csv
+
+RUNS = "runs"
+"""The folder of all jobs' folders under that of the results."""
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """Where the page is, how every configuration came out, and whether somebody stopped it before its end."""
+
+    folder: Path
+    measured: list[Measured]
+    interrupted: bool
+
+    @property
+    def unfinished(self) -> list[str]:
+        """A line for every job that is not done."""
+        return [
+            f"{each.configuration.column}, {each.configuration.method}: {excuse}"
+            for each in self.measured
+            for excuse in each.missing
+        ]
+
+
+def store_of(out: Path) -> Store:
+    """The jobs under a folder of results, whatever experiment or scale they belong to."""
+    return Store(out / RUNS)
+
+
+def page_folder(out: Path, name: str, scale: Scale) -> Path:
+    """Where the page of an experiment goes."""
+    return out / f"{name}-{scale}"
+
+
+def jobs_to_do(configurations: Sequence[Configuration], store: Store) -> list[Job]:
+    """Jobs without a record, each once, a seed of every configuration before the next seed."""
+    most = max((len(configuration.jobs) for configuration in configurations), default=0)
+    ordered = [
+        configuration.jobs[seed]
+        for seed in range(most)
+        for configuration in configurations
+        if seed < len(configuration.jobs)
+    ]
+    unique = {job.key: job for job in ordered}
+    return [job for job in unique.values() if store.state(job) is not State.DONE]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A job that has come to an end: which of how many, what it is in the grid, how it ended."""
+
+    at: int
+    of: int
+    label: str
+    outcome: Outcome
+
+
+Report = Callable[[Progress], None]
+
+
+def _unheard(progress: Progress) -> None:
+    """Progress that nobody watches."""
+
+
+def work_off(
+    configurations: Sequence[Configuration], store: Store, engine: Engine, stopped: Stopped, report: Report
+) -> bool:
+    """Do every job that has no record yet; the result says whether that was interrupted."""
+    jobs = jobs_to_do(configurations, store)
+    labels = {
+        job.key: f"{each.column}, {each.method}" + (f", seed {job.run.train.seed}" if each.trained else "")
+        for each in configurations
+        for job in each.jobs
+    }
+    interrupted = False
+    for ended, outcome in enumerate(engine.run(jobs, store, stopped), 1):
+        if outcome.state is State.FAILED and store.failure(outcome.job) is None:
+            # Its process died before it could say why.
+            store.folder(outcome.job).mkdir(parents=True, exist_ok=True)
+            write_json(store.folder(outcome.job) / FAILURE, {"error": outcome.reason})
+        interrupted |= outcome.state is State.INTERRUPTED
+        report(Progress(ended, len(jobs), labels[outcome.job.key], outcome))
+    # Jobs that were never begun have no outcome.
+    return interrupted or stopped()
+
+
+def reproduce(
+    grid: Grid,
+    scale: Scale,
+    out: Path,
+    engine: Engine,
+    *,
+    seeds: int | None = None,
+    stopped: Stopped = lambda: False,
+    report: Report = _unheard,
+) -> Reproduced:
+    """Do every job that has no record yet, then write table, CSV, figure and records, of what there is."""
+    store = store_of(out)
+    configurations = expand(grid, scale, seeds)
+    interrupted = work_off(configurations, store, engine, stopped, report)
+    measured = [measure(configuration, store) for configuration in configurations]
+    folder = page_folder(out, grid.name, scale)
+    write_page(grid, scale, measured, store, folder)
+    return Reproduced(folder, measured, interrupted)
+
+
+def write_page(grid: Grid, scale: Scale, measured: Sequence[Measured], store: Store, folder: Path) -> None:
+    """README.md, table.csv, figure.png, figure.svg and records/, self-contained: the folder can be moved."""
+    copy_records([key for each in measured for key in each.keys], store, folder)
+    rows = rows_of(grid, measured)
+    write_csv(folder / "table.csv", rows)
+    write_figure(folder, draw(grid, scale, rows))
+    (folder / "README.md").write_text(markdown(grid, scale, rows), encoding="utf-8")
+
+
+def copy_records(keys: Sequence[str], store: Store, folder: Path) -> None:
+    """The records of some jobs beside a page, and no others."""
+    records = folder / RECORDS
+    records.mkdir(parents=True, exist_ok=True)
+    for stale in records.glob("*.json"):
+        if stale.stem not in keys:
+            stale.unlink()
+    for key in keys:
+        (records / f"{key}.json").write_bytes((store.root / key / RECORD).read_bytes())

@@ -1,0 +1,116 @@
+"""Where results are kept: a folder for every job, named by the job's key."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from graphwright.experiments.job import Job
+from graphwright.training import checkpoint as checkpoints
+
+RECORD, FAILURE, SAMPLES, LOCK = "record.json", "failure.json", "samples.csv", ".lock"
+
+
+class State(StrEnum):
+    """How far a job is."""
+
+    DONE = "done"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    """Begun and not going on; the next try goes on from its checkpoint."""
+    FAILED = "failed"
+    MISSING = "missing"
+
+
+class BusyError(RuntimeError):
+    """Another process is at this job."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of all jobs' folders."""
+
+    root: Path
+
+    def folder(self, job: Job) -> Path:
+        """Where a job works and leaves its record."""
+        return self.root / job.key
+
+    def state(self, job: Job) -> State:
+        """How far a job is, whoever works on it."""
+        folder = self.folder(job)
+        if (folder / RECORD).is_file():
+            return State.DONE
+        if is_locked(folder):
+            return State.RUNNING
+        if (folder / FAILURE).is_file():
+            return State.FAILED
+        return State.INTERRUPTED if checkpoints.exists(folder / "checkpoints" / "last") else State.MISSING
+
+    def record(self, job: Job) -> dict[str, Any] | None:
+        """The record of a finished job."""
+        return read_json(self.folder(job) / RECORD)
+
+    def failure(self, job: Job) -> str | None:
+        """What a failed job died of."""
+        found = read_json(self.folder(job) / FAILURE)
+        return None if found is None else str(found["error"])
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A JSON object, or nothing where there is no file; damage is an error that names the file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged ({error}): delete its folder, and the job is done again") from error
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} is damaged (an object was expected): delete its folder, and the job is done again"
+        )
+    return found
+
+
+def write_json(path: Path, facts: dict[str, Any]) -> None:
+    """Write so that a kill leaves either no file or a whole one."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    os.replace(draft, path)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """The folder for this process alone; the system lets go of it when the process dies, however it does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    with (folder / LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BusyError(f"another process is at work in {folder}") from error
+        yield
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process is at work in a folder."""
+    if os.name != "posix" or not (folder / LOCK).exists():
+        return False
+    import fcntl
+
+    with (folder / LOCK).open("r") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -1,0 +1,162 @@
+"""What was measured beside what the paper prints: Markdown for people, CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphwright.experiments.grid import Grid, Scale
+from graphwright.experiments.summary import Figure, Measured
+
+RECORDS = "records"
+"""The folder of the records beside a table."""
+SHOWN = {
+    "aligned_edit": "aligned edit",
+    "aligned_exact": "aligned exact, %",
+    "edit": "edit",
+    "isomorphic": "isomorphic, %",
+}
+"""The paper's own diagnostic first, then the true figures."""
+METRIC = (
+    "Metric: `aligned edit` and `aligned exact` are the paper's diagnostic (one alignment, by mirror descent on "
+    "J for every method) and are what its printed figures compare with; `edit` (fewest edits over all alignments) "
+    "and `isomorphic` are the true ones. Methods that give graphs without slots have only these."
+)
+INTERVALS = (
+    "In brackets the 95 % interval of the mean, by drawing seeds and test samples anew, then the mean of every "
+    "seed. With two or three seeds the interval says little of the variation between seeds."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A configuration with its figures, the paper's edit and accuracy, and whether it is the one selected."""
+
+    measured: Measured
+    printed: tuple[float, float] | None
+    selected: bool
+
+
+def rows_of(grid: Grid, measured: Sequence[Measured]) -> list[Row]:
+    """Rows in the grid's order; of a selected series, the best validation of every column counts."""
+    chosen = _selection(grid, measured)
+    return [
+        Row(
+            each,
+            grid.printed.get(each.configuration.method, {}).get(each.configuration.column),
+            each.configuration.series not in grid.selected or each in chosen,
+        )
+        for each in measured
+    ]
+
+
+def _selection(grid: Grid, measured: Sequence[Measured]) -> list[Measured]:
+    """By the least validation metric, which is an edit distance in every grid that selects."""
+    groups: dict[tuple[str, str], list[Measured]] = {}
+    for each in measured:
+        if each.configuration.series in grid.selected and "best_validation" in each.training:
+            groups.setdefault((each.configuration.column, each.configuration.series), []).append(each)
+    return [min(group, key=lambda each: each.training["best_validation"]) for group in groups.values()]
+
+
+def markdown(grid: Grid, scale: Scale, rows: Sequence[Row]) -> str:
+    """The whole page: a table per column, then what differs from the paper."""
+    parts = [f"# {grid.title}, scale `{scale}`", grid.summary, "![figure](figure.png)"]
+    for column in grid.columns:
+        own = [row for row in rows if row.measured.configuration.column == column.name]
+        if own:
+            parts += [f"## {_heading(column.name, own)}", _column_table(own, grid)]
+    notes = [METRIC, INTERVALS, *grid.scales[scale].differs]
+    parts += ["## What differs from the paper", "\n".join(f"- {note}" for note in notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(column: str, rows: Sequence[Row]) -> str:
+    jobs = rows[0].measured.configuration.jobs
+    task = jobs[0].run.task
+    shown = {
+        "coloring": f"Coloring {task.capacity}",
+        "fingerprint": "Fingerprint2Molecule",
+        "spectrum": "MS2Scaffold",
+    }
+    data = getattr(task, "data", None)
+    own = f"{shown[task.kind]}{f', data {data}' if data else ''}, N = {task.capacity}"
+    return f"{column} (here {own}, {jobs[0].samples} test samples at most)"
+
+
+def _column_table(rows: Sequence[Row], grid: Grid) -> str:
+    headings = ["method", "paper: edit", "paper: GI, %", *SHOWN.values(), "training", "records"]
+    lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
+    for row in rows:
+        measured = row.measured
+        name = measured.configuration.method
+        if not measured.configuration.paper:
+            name += " (not in the paper)"
+        if measured.configuration.series in grid.selected and row.selected and measured.keys:
+            name += " **selected**"
+        printed = ["", ""] if row.printed is None else [f"{row.printed[0]:g}", f"{row.printed[1]:g}"]
+        figures = [_cell(measured.figures.get(metric)) for metric in SHOWN]
+        links = " ".join(f"[{key[:6]}]({RECORDS}/{key}.json)" for key in measured.keys)
+        links += "".join(f" {excuse}" for excuse in measured.missing)
+        lines.append(f"| {' | '.join([name, *printed, *figures, _training(measured.training), links.strip()])} |")
+    return "\n".join(lines)
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    shown = f"{figure.mean:.2f} ({figure.interval.low:.2f} to {figure.interval.high:.2f})"
+    return shown if len(figure.seeds) == 1 else f"{shown}; {', '.join(f'{seed:.2f}' for seed in figure.seeds)}"
+
+
+def _training(training: Mapping[str, float]) -> str:
+    if "seconds_per_prediction" in training:
+        return f"none; {1000 * training['seconds_per_prediction']:.3g} ms per prediction"
+    if "seconds" not in training:
+        return ""
+    shown = f"{training['seconds'] / 60:.2g} min, {training['steps']:,.0f} steps"
+    if "seconds_per_sample" in training:
+        shown += f", {1000 * training['seconds_per_sample']:.3g} ms per sample"
+    return shown
+
+
+COLUMNS = (
+    "column", "method", "series", "in_paper", "selected", "printed_edit", "printed_isomorphic", "seeds",
+    *(f"{name}{part}" for name in SHOWN for part in ("", "_low", "_high", "_seeds")),
+    "training_seconds", "steps", "seconds_per_sample", "best_validation", "seconds_per_prediction",
+    "records", "missing",
+)  # fmt: skip
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
+    """One line per configuration; lists are separated by blanks."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(_facts(row))
+
+
+def _facts(row: Row) -> dict[str, object]:
+    measured, configuration = row.measured, row.measured.configuration
+    facts: dict[str, object] = {
+        "column": configuration.column,
+        "method": configuration.method,
+        "series": configuration.series,
+        "in_paper": configuration.paper,
+        "selected": row.selected,
+        "seeds": len(measured.keys),
+        "records": " ".join(measured.keys),
+        "missing": "; ".join(measured.missing),
+    }
+    if row.printed is not None:
+        facts["printed_edit"], facts["printed_isomorphic"] = row.printed
+    for name, figure in measured.figures.items():
+        facts |= {name: figure.mean, f"{name}_low": figure.interval.low, f"{name}_high": figure.interval.high}
+        facts[f"{name}_seeds"] = " ".join(f"{seed:g}" for seed in figure.seeds)
+    training = dict(measured.training)
+    if "seconds" in training:
+        facts["training_seconds"] = training.pop("seconds")
+    return facts | training

@@ -1,0 +1,112 @@
+"""A job done: trained or asked, evaluated, and put on record."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from graphwright.experiments.job import FORMAT, Job
+from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, write_json
+from graphwright.experiments.untrained import evaluate_untrained
+from graphwright.metrics import Report
+from graphwright.report import evaluate_saved
+from graphwright.report.record import run_record
+from graphwright.settings import Loss, Run
+from graphwright.training import checkpoint as checkpoints
+from graphwright.training import train
+from graphwright.training.log import read_log
+from graphwright.training.saved_model import SavedModel, load_model
+from graphwright.transport import Divergence, Objective, Order
+
+PER_SAMPLE = ("isomorphic", "edit", "aligned_exact", "aligned_edit")
+"""The figures that are kept sample by sample, for intervals over seeds and samples."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What is left of a job: its record, and the figures of every sample."""
+
+    record: dict[str, Any]
+    report: Report
+
+
+def perform(job: Job, folder: Path, threads: int = 0) -> None:
+    """Do a job in its folder, or go on with it, and write its record; a finished one is left alone.
+
+    threads: torch threads of a run that leaves their number open. An exception is put on record, and raised.
+    """
+    with locked(folder):
+        if (folder / RECORD).exists():
+            return
+        (folder / FAILURE).unlink(missing_ok=True)
+        try:
+            done = _train_and_evaluate(job, folder, threads) if job.baseline is None else _ask(job)
+        except Exception as error:
+            write_json(folder / FAILURE, {"error": f"{type(error).__name__}: {error}"})
+            raise
+        _write_samples(folder / SAMPLES, done.report)
+        # Last: a record says that everything else is there.
+        write_json(folder / RECORD, {"key": job.key, "format": FORMAT, **done.record})
+
+
+def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
+    trained = train(
+        with_threads(job.run, threads), folder, resume=checkpoints.exists(folder / "checkpoints" / "last")
+    )
+    model = load_model(str(folder))
+    begun = perf_counter()
+    result = evaluate_saved(aligned_by_J(model), at_most=job.samples)
+    seconds = perf_counter() - begun
+    progress = trained.progress
+    training = {
+        "steps": progress.step,
+        "seconds": progress.seconds,
+        "seconds_per_sample": seconds_per_sample(folder),
+        "validation_metric": job.run.train.metric.value,
+        "best_validation": model.facts["progress"]["best"],
+        "validation": model.facts["progress"]["metrics"],
+    }
+    record = run_record(model, result.data) | {"training": training, "evaluation_seconds": seconds}
+    return Done(record | {"test": result.figures()}, result.evaluation.report)
+
+
+def _ask(job: Job) -> Done:
+    evaluated = evaluate_untrained(job)
+    return Done(evaluated.record, evaluated.report)
+
+
+def with_threads(run: Run, threads: int) -> Run:
+    """The run with its number of threads filled in, if it leaves it open."""
+    if run.train.threads:
+        return run
+    return run.model_copy(update={"train": run.train.model_copy(update={"threads": threads})})
+
+
+def aligned_by_J(model: SavedModel) -> SavedModel:
+    """The model with the paper's objective in its settings, so that all are aligned by the same one.
+
+    The relaxation that a model was trained with would otherwise also decide how it is measured.
+    """
+    plain = {"objective": Objective.J, "order": Order.PREDICTION_FIRST, "divergence": Divergence.CROSS_ENTROPY}
+    loss: Loss = model.run.loss.model_copy(update=plain)
+    return replace(model, run=model.run.model_copy(update={"loss": loss}))
+
+
+def seconds_per_sample(folder: Path) -> float | None:
+    """Training time per sample, the median over the log's lines: forward, backward, plan, optimiser, data."""
+    speeds = [record["samples_per_second"] for record in read_log(folder / "log.jsonl") if "loss" in record]
+    return 1 / median(speeds) if speeds else None
+
+
+def _write_samples(path: Path, report: Report) -> None:
+    columns = {name: getattr(report, name) for name in PER_SAMPLE if getattr(report, name) is not None}
+    groups = range(len(report)) if report.groups is None else report.groups
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["sample", "group", *columns])
+        for at, group in enumerate(groups):
+            writer.writerow([at, group, *(int(values[at]) for values in columns.values())])

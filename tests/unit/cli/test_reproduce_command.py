@@ -1,0 +1,93 @@
+"""`graphwright reproduce` as a person types it: words, exit codes, what is printed."""
+
+import pytest
+
+from graphwright.cli import main as cli
+from graphwright.experiments import Job, Outcome, Scale, State, expand, read_grid, store_of
+from graphwright.experiments import engine as engines
+from graphwright.experiments.store import locked
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["reproduce"], "name what to reproduce: table1"),
+        (["reproduce", "table1"], "give --scale: smoke, cpu, paper"),
+        (["reproduce", "table3", "--scale", "smoke"], "no experiment 'table3'"),
+        (["reproduce", "table1", "--scale", "smoke", "--jobs", "0"], "--jobs must be at least 1, got 0"),
+        (["reproduce", "table1", "--scale", "smoke", "--seeds", "-1"], "--seeds must be at least 1, got -1"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(words, complaint, capsys):
+    assert cli.main(words) == cli.USAGE
+    assert complaint in capsys.readouterr().err
+
+
+def test_an_unknown_scale_is_usage():
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["reproduce", "table1", "--scale", "huge"])
+    assert stop.value.code == cli.USAGE
+
+
+def jobs_of(name: str, scale: Scale = Scale.SMOKE) -> list[Job]:
+    return [job for each in expand(read_grid(name), scale) for job in each.jobs]
+
+
+def test_status_tells_done_running_failed_and_missing_apart(tmp_path, capsys):
+    store = store_of(tmp_path)
+    done, failed, running, *_ = jobs_of("comparison")
+    for job, name in ((done, "record.json"), (failed, "failure.json")):
+        store.folder(job).mkdir(parents=True)
+        (store.folder(job) / name).write_text('{"error": "RuntimeError: no good"}')
+    with locked(store.folder(running)):
+        words = ["reproduce", "comparison", "--status", "--scale", "smoke", "--out", str(tmp_path)]
+        assert cli.main(words) == cli.DONE
+    printed = capsys.readouterr().out
+    row = next(line for line in printed.splitlines() if "comparison" in line)
+    cells = [cell.strip() for cell in row.split("│")[1:-1]]
+    assert cells == ["comparison", "smoke", "8", "8", "1", "1", "", "1", "5"]
+    assert "failed: RuntimeError: no good" in printed
+    assert str(store.folder(done)) in printed
+
+
+def test_status_without_a_name_shows_everything(tmp_path, capsys):
+    assert cli.main(["reproduce", "--status", "--out", str(tmp_path)]) == cli.DONE
+    printed = capsys.readouterr().out
+    for name in ("table1", "table2", "frontier", "scaling", "comparison", "examples"):
+        assert printed.count(name) == 3
+
+
+def test_dry_run_prints_the_grid_and_the_hours_and_trains_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(engines, "perform", lambda *_: pytest.fail("nothing is to be done"))
+    words = ["reproduce", "comparison", "--scale", "smoke", "--dry-run", "--jobs", "2", "--out", str(tmp_path)]
+    assert cli.main(words) == cli.DONE
+    printed = capsys.readouterr().out
+    assert "conditional gradient" in printed
+    assert "8 configurations, 8 jobs left" in printed
+    assert "hours with 2 at a time" in printed
+    assert not (tmp_path / "runs").exists()
+
+
+def test_failures_are_named_and_the_rest_is_written(tmp_path, capsys, monkeypatch):
+    def fail(job, folder, threads):  # noqa: ARG001
+        raise RuntimeError("no good")
+
+    monkeypatch.setattr(engines, "perform", fail)
+    words = ["reproduce", "frontier", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
+    assert cli.main(words) == cli.SOME_FAILED
+    captured = capsys.readouterr()
+    first = "frontier 1/14  Coloring 20, Mirror, K_in 1, K_out 10, seed 0: failed: RuntimeError: no good"
+    assert first in captured.out
+    assert captured.err.count("frontier: Coloring 20, ") == captured.err.count("RuntimeError: no good") == 14
+    assert (tmp_path / "frontier-smoke" / "README.md").exists()
+
+
+def test_an_interrupt_ends_with_3_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    def interrupt(job, folder, threads):  # noqa: ARG001
+        return Outcome(job, State.INTERRUPTED)
+
+    monkeypatch.setattr(engines, "attempt", interrupt)
+    words = ["reproduce", "frontier", "scaling", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
+    assert cli.main(words) == cli.INTERRUPTED
+    assert "Give the same command again to go on" in capsys.readouterr().err
+    assert not (tmp_path / "scaling-smoke").exists()

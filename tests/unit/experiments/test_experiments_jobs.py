@@ -1,0 +1,190 @@
+"""Jobs: found again by their configuration, resumed exactly, failing alone."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphwright.experiments import InProcess, Job, State, Store
+from graphwright.experiments import work as work_module
+from graphwright.experiments.engine import attempt
+from graphwright.experiments.store import BusyError, is_locked, locked, read_json
+from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
+from graphwright.training import checkpoint as checkpoints
+from graphwright.training import loop, train
+from graphwright.training.saved_model import load_model
+from tiny import tiny_settings
+
+STEPS = {"steps": 4, "validate_every": 2, "validation_samples": 4, "checkpoint_minutes": 1e-9}
+RUN = tiny_settings(model={"dropout": 0.2}, train=STEPS)
+JOB = Job(RUN, samples=5)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    """The folder of a finished job."""
+    folder = tmp_path_factory.mktemp("done") / "job"
+    perform(JOB, folder)
+    return folder
+
+
+def test_a_key_is_of_everything_that_changes_the_result_and_of_nothing_else():
+    def key(**train):
+        return Job(tiny_settings(model={"dropout": 0.2}, train=STEPS | train), samples=5).key
+
+    assert key() == JOB.key
+    assert key(workers=2, log_every=7, checkpoint_minutes=5.0) == JOB.key
+    others = {key(seed=1), key(steps=5), key(threads=2), Job(RUN, samples=6).key, Job(RUN, 5, "nearest").key}
+    assert len(others | {JOB.key}) == 6
+
+
+def test_an_untrained_method_knows_only_the_task_of_a_run():
+    other = tiny_settings(train={"seed": 3, "steps": 9})
+    assert Job(RUN, 5, "nearest").key == Job(other, 5, "nearest").key
+    assert Job(RUN, 5, "nearest", references=4).key != Job(RUN, 5, "nearest").key
+    assert Job(tiny_settings(task={"seed": 1}), 5, "nearest").key != Job(RUN, 5, "nearest").key
+
+
+def test_a_record_says_how_its_figures_came_about(done):
+    record = json.loads((done / "record.json").read_text())
+    assert record["key"] == JOB.key
+    assert record["settings"]["train"]["seed"] == 0
+    assert record["training"]["steps"] == 4
+    assert record["training"]["seconds"] > 0
+    assert record["training"]["seconds_per_sample"] == seconds_per_sample(done) > 0
+    assert record["training"]["best_validation"] == load_model(str(done)).facts["progress"]["best"]
+    assert {"commit", "data_sha256", "hardware", "torch", "test", "evaluation_seconds"} <= set(record)
+    assert record["test"]["samples"] == 5
+
+
+def test_the_figures_of_every_sample_have_the_means_of_the_record(done):
+    test = json.loads((done / "record.json").read_text())["test"]
+    rows = list(csv.DictReader((done / "samples.csv").read_text().splitlines()))
+    assert [row["sample"] for row in rows] == ["0", "1", "2", "3", "4"]
+    for name, scale in (("edit", 1), ("aligned_edit", 1), ("isomorphic", 100), ("aligned_exact", 100)):
+        assert scale * sum(float(row[name]) for row in rows) / 5 == pytest.approx(test[name])
+
+
+def test_a_finished_job_is_left_alone(done, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("it was done before")
+
+    monkeypatch.setattr(work_module, "train", refuse)
+    perform(JOB, done)
+
+
+def test_an_interrupted_job_goes_on_to_the_same_result(done, tmp_path, monkeypatch):
+    store, calls = Store(tmp_path), []
+    folder, step = store.folder(JOB), loop.Session._step
+
+    def interrupted(session, batches):
+        calls.append(session)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return step(session, batches)
+
+    monkeypatch.setattr(loop.Session, "_step", interrupted)
+    outcomes = list(InProcess().run([JOB, Job(RUN, samples=6)], store, lambda: False))
+    assert [outcome.state for outcome in outcomes] == [State.INTERRUPTED]
+    assert store.state(JOB) is State.INTERRUPTED
+    assert len(list(InProcess().run([JOB], store, lambda: False))) == 1
+    assert store.state(JOB) is State.DONE
+    assert len(calls) == 2 + 1 + 2  # two steps, the interrupt, and only the two that were left
+    one, other = (checkpoints.load(each / "checkpoints" / "last").tensors for each in (done, folder))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert (done / "samples.csv").read_text() == (folder / "samples.csv").read_text()
+
+
+def test_nothing_new_is_begun_once_stopped(tmp_path):
+    assert list(InProcess().run([JOB], Store(tmp_path), lambda: True)) == []
+    assert Store(tmp_path).state(JOB) is State.MISSING
+
+
+def test_a_failure_is_put_on_record_and_tried_again(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+
+    def fail(*_, **__):
+        raise RuntimeError("no good")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work_module, "train", fail)
+        outcomes = list(InProcess().run([JOB, Job(RUN, samples=6)], store, lambda: False))
+    assert [(each.state, each.reason) for each in outcomes] == [(State.FAILED, "RuntimeError: no good")] * 2
+    assert store.state(JOB) is State.FAILED
+    assert store.failure(JOB) == "RuntimeError: no good"
+    assert attempt(JOB, store.folder(JOB), 0).state is State.DONE
+    assert store.failure(JOB) is None
+    assert store.state(JOB) is State.DONE
+
+
+LOCKING = """
+import sys
+from pathlib import Path
+from graphwright.experiments.store import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_folder_belongs_to_one_process_until_that_dies(tmp_path):
+    store = Store(tmp_path)
+    folder = store.folder(JOB)
+    command = [sys.executable, "-c", LOCKING, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "locked\n"
+        assert store.state(JOB) is State.RUNNING
+        outcome = attempt(JOB, folder, 0)
+        assert (outcome.state, "another process" in outcome.reason) == (State.RUNNING, True)
+        with pytest.raises(BusyError, match="another process is at work in"), locked(folder):
+            pass
+        other.kill()
+    assert not is_locked(folder)
+    assert store.state(JOB) is State.MISSING
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / "record.json").write_text('{"key": ')
+    with pytest.raises(ValueError, match=r"record\.json is damaged .*: delete its folder"):
+        read_json(tmp_path / "record.json")
+    (tmp_path / "record.json").write_text("[]")
+    with pytest.raises(ValueError, match="an object was expected"):
+        read_json(tmp_path / "record.json")
+    assert read_json(tmp_path / "nothing.json") is None
+
+
+def test_an_untrained_method_leaves_the_same_kind_of_record(tmp_path):
+    job = Job(RUN, samples=5, baseline="nearest", references=10)
+    perform(job, tmp_path)
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["baseline"]["name"] == "nearest"
+    assert record["baseline"]["settings"]["references"] == 10
+    assert record["baseline"]["seconds_per_prediction"] > 0
+    assert record["test"]["samples"] == 5
+    assert record["settings"]["task"]["capacity"] == 4
+    rows = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
+    assert "aligned_edit" not in rows[0]
+    assert sum(float(row["edit"]) for row in rows) / 5 == pytest.approx(record["test"]["edit"])
+
+
+def test_an_unknown_untrained_method_is_refused(tmp_path):
+    outcome = attempt(Job(RUN, samples=5, baseline="oracle"), tmp_path, 0)
+    assert outcome.state is State.FAILED
+    assert "no baseline 'oracle'" in outcome.reason
+
+
+def test_all_models_are_aligned_by_J_whatever_they_were_trained_with(tmp_path):
+    loss = {"objective": "J_b", "divergence": "kl", "order": "target_first", "presence": 2.0}
+    train(tiny_settings(loss=loss, train={"steps": 1}), tmp_path)
+    aligned = aligned_by_J(load_model(str(tmp_path))).run.loss
+    assert (aligned.objective, aligned.divergence, aligned.order) == ("J", "cross_entropy", "prediction_first")
+    assert aligned.presence == 2.0
+
+
+def test_threads_are_filled_in_only_where_a_run_leaves_them_open():
+    assert with_threads(tiny_settings(train={"threads": 0}), 3).train.threads == 3
+    assert with_threads(tiny_settings(train={"threads": 2}), 3).train.threads == 2

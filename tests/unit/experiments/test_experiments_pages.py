@@ -1,0 +1,227 @@
+"""Figures over seeds, selection, tables, frontiers, hours."""
+
+import csv
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphwright.experiments import Configuration, Estimate, Job, Scale, Store, estimates, read_grid, wall_seconds
+from graphwright.experiments.estimate import START, training_time
+from graphwright.experiments.figures import draw, frontier, write_figure
+from graphwright.experiments.step_time import Cost, measured_cost
+from graphwright.experiments.summary import Figure, Measured, figure, measure, read_samples
+from graphwright.experiments.table import markdown, rows_of, write_csv
+from graphwright.metrics.bootstrap import Interval, bootstrap_interval
+from tiny import tiny_settings
+
+RUN = tiny_settings()
+
+
+def values(*shape, seed=0):
+    return np.random.default_rng(seed).random(shape)
+
+
+def test_with_one_seed_the_interval_is_that_over_samples():
+    one = values(1, 300)
+    found, expected = figure(one, np.arange(300)), bootstrap_interval(one[0])
+    assert found.mean == pytest.approx(one.mean())
+    assert found.interval.low == pytest.approx(expected.low, abs=0.004)
+    assert found.interval.high == pytest.approx(expected.high, abs=0.004)
+
+
+def test_groups_are_drawn_whole():
+    groups = np.repeat(np.arange(30), 10)
+    one = np.repeat(values(1, 30), 10, axis=1)
+    found, expected = figure(one, groups), bootstrap_interval(one[0], groups.tolist())
+    assert found.interval.low == pytest.approx(expected.low, abs=0.02)
+    assert found.interval.high - found.interval.low > 2 * (
+        figure(one, np.arange(300)).interval.high - figure(one, np.arange(300)).interval.low
+    )
+
+
+def test_seeds_that_disagree_widen_the_interval():
+    same = np.full((3, 200), 5.0)
+    assert figure(same, np.arange(200)).interval == Interval(5.0, 5.0)
+    apart = same + np.array([[-1.0], [0.0], [1.0]])
+    found = figure(apart, np.arange(200))
+    assert found.seeds == (4.0, 5.0, 6.0)
+    assert (found.interval.low, found.interval.high) == pytest.approx((4.0, 6.0), abs=0.4)
+
+
+def configuration(method, series=None, column="N = 10", jobs=2, baseline=None):
+    runs = [RUN.model_copy(update={"train": RUN.train.model_copy(update={"seed": seed})}) for seed in range(jobs)]
+    return Configuration(
+        column, method, series or method, True, 10.0, tuple(Job(run, 5, baseline) for run in runs)
+    )
+
+
+def measured(method, series=None, column="N = 10", edit=3.0, validation=1.0, **changes):
+    figures = {
+        "aligned_edit": Figure(edit, Interval(edit - 1, edit + 1), (edit - 0.5, edit + 0.5)),
+        "isomorphic": Figure(25.0, Interval(20.0, 30.0), (24.0, 26.0)),
+    }
+    training = {"seconds": 90.0, "steps": 1200.0, "seconds_per_sample": 0.004, "best_validation": validation}
+    found = Measured(configuration(method, series, column), figures, training, ("a" * 16, "b" * 16), ())
+    return replace(found, **changes)
+
+
+def scaling_rows():
+    grid = read_grid("scaling")
+    cells = [
+        measured("Mirror, 20 x 20", "Mirror"),
+        measured("Matcher, 0.75 eps", "Matcher", edit=1.0, validation=2.0),
+        measured("Matcher, eps", "Matcher", edit=2.0, validation=1.5),
+        measured("Matcher, eps", "Matcher", column="N = 20", validation=9.0),
+        measured(
+            "Matcher, 1.5 eps", "Matcher", column="N = 20", figures={}, training={}, keys=(), missing=("gone",)
+        ),
+    ]
+    return grid, rows_of(grid, cells)
+
+
+def test_of_a_series_the_best_validation_counts_not_the_best_test():
+    _, rows = scaling_rows()
+    assert [row.selected for row in rows] == [True, False, True, True, False]
+
+
+def test_a_table_has_the_papers_figures_ours_and_a_link_for_every_run():
+    grid = read_grid("table1")
+    cells = [
+        measured("Any2Graph", column="Coloring 10"),
+        measured("Relationformer", column="Coloring 10", keys=("a" * 16,), missing=("seed 1 failed: no good",)),
+    ]
+    text = markdown(grid, Scale.CPU, rows_of(grid, cells))
+    (line,) = [line for line in text.splitlines() if line.startswith("| Any2Graph |")]
+    assert line == (
+        "| Any2Graph | 2.82 | 31.79 | 3.00 (2.00 to 4.00); 2.50, 3.50 |  |  "
+        "| 25.00 (20.00 to 30.00); 24.00, 26.00 "
+        "| 1.5 min, 1,200 steps, 4 ms per sample "
+        "| [aaaaaa](records/aaaaaaaaaaaaaaaa.json) [bbbbbb](records/bbbbbbbbbbbbbbbb.json) |"
+    )
+    assert "seed 1 failed: no good |" in text
+    for word in ("Data:", "Budget:", "Metric:"):
+        assert f"- {word}" in text.split("## What differs from the paper")[1]
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison"])
+@pytest.mark.parametrize("scale", [Scale.CPU, Scale.PAPER])
+def test_every_page_says_what_differs_in_the_budget(name, scale):
+    lines = read_grid(name).scales[scale].differs
+    assert any(line.startswith("Budget:") for line in lines)
+
+
+def test_the_csv_has_every_figure(tmp_path):
+    _, rows = scaling_rows()
+    write_csv(tmp_path / "table.csv", rows)
+    lines = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert [line["selected"] for line in lines] == ["True", "False", "True", "True", "False"]
+    assert (lines[0]["aligned_edit"], lines[0]["aligned_edit_low"], lines[0]["aligned_edit_seeds"]) == (
+        "3.0",
+        "2.0",
+        "2.5 3.5",
+    )
+    assert (lines[0]["training_seconds"], lines[0]["records"]) == ("90.0", f"{'a' * 16} {'b' * 16}")
+    assert (lines[4]["aligned_edit"], lines[4]["missing"]) == ("", "gone")
+
+
+@pytest.mark.parametrize("name", ["table1", "frontier", "scaling"])
+def test_figures_are_drawn_of_whatever_there_is_and_alike_every_time(name, tmp_path):
+    grid = read_grid(name)
+    column = grid.columns[0].name
+    cells = [
+        measured("Any2Graph", "Matcher", column),
+        measured("FGWBary", "Mirror", column, figures={}, training={}, keys=(), missing=("missing",)),
+    ]
+    written = []
+    for at in range(2):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        write_figure(folder, draw(grid, Scale.CPU, rows_of(grid, cells)))
+        assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+        written.append((folder / "figure.svg").read_bytes())
+    assert written[0] == written[1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12))
+def test_the_frontier_is_what_nothing_dominates(points):
+    kept = frontier(points)
+    best = {(x, y) for x, y in points if not any((a, b) != (x, y) and a <= x and b <= y for a, b in points)}
+    assert set(kept) == best
+    assert kept == sorted(kept)
+
+
+def test_a_configuration_without_results_says_why(tmp_path):
+    found = measure(configuration("learned"), Store(tmp_path))
+    assert (found.figures, found.keys) == ({}, ())
+    assert found.missing == ("seed 0 missing", "seed 1 missing")
+    assert measure(configuration("x", jobs=1, baseline="nearest"), Store(tmp_path)).missing == ("missing",)
+
+
+def test_a_file_of_samples_without_samples_is_refused(tmp_path):
+    (tmp_path / "samples.csv").write_text("sample,group,edit\n")
+    with pytest.raises(ValueError, match=r"samples\.csv has no samples: delete its folder"):
+        read_samples(tmp_path / "samples.csv")
+
+
+COST = Cost(training=0.01, evaluation=0.1, epoch=80, preparation=2.0)
+
+
+@pytest.mark.parametrize(
+    ("train", "steps", "seconds"),
+    [
+        # A step of 8 samples takes 0.08 s, its share of a validation of 4 every 10 steps 0.04 s.
+        ({"steps": 50}, 50, 6.0),
+        ({"steps": None, "epochs": 3}, 30, 3.6),
+        ({"steps": None, "minutes": 1.0}, 500, 60.0),
+        ({"steps": 50, "minutes": 1.0}, 50, 6.0),
+    ],
+)
+def test_training_takes_what_its_strictest_budget_says(train, steps, seconds):
+    job = Job(tiny_settings(train={"validate_every": 10, **train}), samples=5)
+    assert training_time(job, COST) == (steps, pytest.approx(seconds))
+
+
+def test_shared_and_finished_jobs_are_counted_once_and_never(tmp_path):
+    store = Store(tmp_path)
+    first, again = configuration("first"), configuration("again")
+    plain = configuration("nearest", jobs=1, baseline="nearest")
+    folder = store.folder(first.jobs[1])
+    folder.mkdir()
+    (folder / "record.json").write_text("{}")
+    found = list(estimates([first, again, plain], store, lambda _: COST))
+    assert [each.missing for each in found] == [1, 0, 1]
+    assert found[0].milliseconds == 10.0
+    assert found[2].steps is None
+    assert found[2].seconds == pytest.approx(START + 2.0 + 5 * 0.1)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 3))
+def test_wall_time_is_that_of_a_sound_schedule(lengths, jobs):
+    each = [Estimate(configuration("x"), None, None, float(length), 1) for length in lengths]
+    wall = wall_seconds(each, jobs)
+    best = min(
+        max(sum(length for length, at in zip(lengths, places, strict=True) if at == who) for who in range(jobs))
+        for places in itertools.product(range(jobs), repeat=len(lengths))
+    )
+    assert best <= wall <= best * (4 / 3) + 1e-9  # Graham's bound for the longest first
+
+
+def test_a_cost_is_measured_once(tmp_path, monkeypatch):
+    job = Job(RUN, samples=5)
+    cost = measured_cost(job, 1, tmp_path)
+    assert cost.training > 0
+    assert cost.evaluation > 0
+    assert cost.epoch == 320
+    monkeypatch.setattr("graphwright.experiments.step_time.measure_cost", lambda _: pytest.fail("known"))
+    seeded = RUN.model_copy(update={"train": RUN.train.model_copy(update={"seed": 5, "steps": 99})})
+    assert measured_cost(Job(seeded, samples=9), 1, tmp_path) == cost
+
+
+def test_a_method_without_training_is_measured_too(tmp_path):
+    cost = measured_cost(Job(RUN, samples=500, baseline="nearest", references=10), 1, tmp_path)
+    assert (cost.training, cost.epoch) == (0.0, 0)
+    assert cost.evaluation > 0
