@@ -19,6 +19,8 @@ from graphwright.training import TrainingModel, build
 
 PEER = MatchingKind.CONDITIONAL_GRADIENT
 MATCHERS = (MatchingKind.LEARNED, MatchingKind.TAUGHT, MatchingKind.REFINED)
+BATCH = 32
+"""Samples of a step: enough to keep two cores busy, few enough for steps of seconds at N = 60."""
 PLAN_REPEATS = 3
 """Times that the plan alone is repeated for one step: it is the smaller and so the noisier of the two."""
 
@@ -26,6 +28,7 @@ PLAN_REPEATS = 3
 def measure_training(
     load: Callable[[int], Run],
     sizes: tuple[int, ...] = (10, 20, 40),
+    batch: int = BATCH,
     repeats: int = 2,
     thread_counts: tuple[int, ...] = (1, 2),
     loop_steps: int = 12,
@@ -40,14 +43,14 @@ def measure_training(
     for count in thread_counts:
         with threads(count):
             for n in sizes:
-                run = load(n)
+                run = with_batch(load(n), batch)
                 yield from _step_rows(run, count, repeats)
                 if count == max(thread_counts):
                     yield measure_loop(with_matching(run, MatchingKind.LEARNED), count, loop_steps)
 
 
 def measure_presets(
-    load: Callable[[str], Run], names: Sequence[str], batch: int = 32, repeats: int = 2, count: int = 2
+    load: Callable[[str], Run], names: Sequence[str], batch: int = BATCH, repeats: int = 2, count: int = 2
 ) -> Iterator[Row]:
     """Rows for each preset with a matcher that learns: its step with that and with the learned matcher alone.
 
@@ -59,7 +62,7 @@ def measure_presets(
             run = load(name)
             if run.matching.kind not in MATCHERS:
                 continue
-            run = run.model_copy(update={"train": run.train.model_copy(update={"batch_size": batch})})
+            run = with_batch(run, batch)
             kinds = dict.fromkeys((run.matching.kind, MatchingKind.LEARNED))
             for row in _step_rows(run, count, repeats, tuple(kinds)):
                 yield replace(row, name=f"{row.name}, {name}")
@@ -79,6 +82,11 @@ def _step_rows(
         extras = {"samples_per_second": 1000 * size / time, "plan_share": plan / time, **peaks(step, steps[-1])}
         figures = (time / size, f"{PEER.value} step", peer / size)
         yield Row(kind.value, task.capacity, size, count, *figures, extras=extras)
+
+
+def with_batch(run: Run, size: int) -> Run:
+    """The run with batches of another size."""
+    return run.model_copy(update={"train": run.train.model_copy(update={"batch_size": size})})
 
 
 def with_matching(run: Run, kind: MatchingKind) -> Run:

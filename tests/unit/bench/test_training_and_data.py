@@ -17,7 +17,7 @@ TINY = tiny_settings(task={"samples": 100}, train={"steps": 3, "batch_size": 4})
 
 def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_threads():
     before = torch.get_num_threads()
-    rows = list(measure_training(lambda n: TINY, sizes=(4,), repeats=1, loop_steps=2))  # noqa: ARG005
+    rows = list(measure_training(lambda n: TINY, sizes=(4,), batch=4, repeats=1, loop_steps=2))  # noqa: ARG005
     kinds = [kind.value for kind in MatchingKind]
     assert [(row.name, row.threads) for row in rows] == [
         *((name, 1) for name in kinds),
@@ -30,6 +30,7 @@ def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_thread
         assert facts["plan_share"] > 0
         assert facts["samples_per_second"] == pytest.approx(1000 / facts["ours_ms"])
     assert all(row.peer == "conditional_gradient step" for row in rows[:-1])
+    assert {row.batch for row in rows} == {4}
 
 
 def test_presets_that_learn_to_match_are_timed_so_and_with_the_learned_matcher_alone():
