@@ -33,7 +33,8 @@ class Figure:
 class Measured:
     """What is known of a configuration: figures by name, the keys behind them, and what is not done, with why.
 
-    training: means over the finished runs of seconds, steps, seconds_per_sample and best_validation.
+    training: means over the finished runs of seconds, steps, seconds_per_sample and best_validation; of a method
+    without training seconds_per_prediction, and references, the training samples that it looked at.
     """
 
     configuration: Configuration
@@ -72,9 +73,10 @@ def _training(jobs: Sequence[Job], store: Store) -> dict[str, float]:
         known = [value for value in values if value is not None]
         if known and len(known) == len(records):
             found[name] = float(np.mean(known))
-    asked = [record["baseline"]["seconds_per_prediction"] for record in records if "baseline" in record]
+    asked = [record["baseline"] for record in records if "baseline" in record]
     if asked:
-        found["seconds_per_prediction"] = float(np.mean(asked))
+        found["seconds_per_prediction"] = float(np.mean([each["seconds_per_prediction"] for each in asked]))
+        found["references"] = float(asked[0]["settings"]["references"])
     return found
 
 

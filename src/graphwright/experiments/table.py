@@ -113,7 +113,8 @@ def _cell(figure: Figure | None) -> str:
 
 def _training(training: Mapping[str, float]) -> str:
     if "seconds_per_prediction" in training:
-        return f"none; {1000 * training['seconds_per_prediction']:.3g} ms per prediction"
+        milliseconds = 1000 * training["seconds_per_prediction"]
+        return f"none; looks at {training['references']:,.0f} samples, {milliseconds:.3g} ms per prediction"
     if "seconds" not in training:
         return ""
     shown = f"{training['seconds'] / 60:.2g} min, {training['steps']:,.0f} steps"
@@ -125,7 +126,7 @@ def _training(training: Mapping[str, float]) -> str:
 COLUMNS = (
     "column", "method", "series", "in_paper", "selected", "printed_edit", "printed_isomorphic", "seeds",
     *(f"{name}{part}" for name in SHOWN for part in ("", "_low", "_high", "_seeds")),
-    "training_seconds", "steps", "seconds_per_sample", "best_validation", "seconds_per_prediction",
+    "training_seconds", "steps", "seconds_per_sample", "best_validation", "seconds_per_prediction", "references",
     "records", "missing",
 )  # fmt: skip
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphwright.experiments import InProcess, Job, State, Store
+from graphwright.experiments import Configuration, InProcess, Job, Scale, State, Store, read_grid
 from graphwright.experiments import work as work_module
 from graphwright.experiments.engine import attempt
 from graphwright.experiments.store import BusyError, is_locked, locked, read_json
+from graphwright.experiments.summary import measure
+from graphwright.experiments.table import markdown, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training import loop, train
@@ -169,6 +171,15 @@ def test_an_untrained_method_leaves_the_same_kind_of_record(tmp_path):
     rows = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
     assert "aligned_edit" not in rows[0]
     assert sum(float(row["edit"]) for row in rows) / 5 == pytest.approx(record["test"]["edit"])
+
+
+def test_a_table_says_how_many_samples_an_untrained_method_looks_at(tmp_path):
+    job, store = Job(RUN, samples=5, baseline="nearest", references=10), Store(tmp_path)
+    perform(job, store.folder(job))
+    found = measure(Configuration("Coloring 10", "Nearest neighbour", "", False, 0.0, (job,)), store)
+    assert found.training["references"] == 10
+    grid = read_grid("table1")
+    assert "| none; looks at 10 samples, " in markdown(grid, Scale.CPU, rows_of(grid, [found]))
 
 
 def test_an_unknown_untrained_method_is_refused(tmp_path):
