@@ -13,9 +13,12 @@ from graphwright.training.interrupt import SIGNALS, Interrupts, leave_interrupts
 
 @pytest.fixture(autouse=True)
 def _handlers_stay_as_they_are():
+    # A shell that starts the tests in the background has told them to ignore Ctrl-C.
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
     assert [signal.getsignal(number) for number in SIGNALS] == before
+    signal.signal(signal.SIGINT, outside)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
