@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from graphwright.experiments.job import Job
+from graphwright.tasks.folder_lock import is_locked, lock_folder
 from graphwright.training import checkpoint as checkpoints
 
-RECORD, FAILURE, SAMPLES, LOCK = "record.json", "failure.json", "samples.csv", ".lock"
+RECORD, FAILURE, SAMPLES = "record.json", "failure.json", "samples.csv"
 
 
 class State(StrEnum):
@@ -85,32 +85,6 @@ def write_json(path: Path, facts: dict[str, Any]) -> None:
     os.replace(draft, path)
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """The folder for this process alone; the system lets go of it when the process dies, however it does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BusyError(f"another process is at work in {folder}") from error
-        yield
-
-
-def is_locked(folder: Path) -> bool:
-    """Whether a process is at work in a folder."""
-    if os.name != "posix" or not (folder / LOCK).exists():
-        return False
-    import fcntl
-
-    with (folder / LOCK).open("r") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+def locked(folder: Path) -> AbstractContextManager[None]:
+    """A job's folder for this process alone."""
+    return lock_folder(folder, BusyError(f"another process is at work in {folder}"))

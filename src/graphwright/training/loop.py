@@ -114,8 +114,8 @@ class Session:
             torch.manual_seed(self.run.train.seed + self.fabric.global_rank)
         if resume:
             self._restore()
-        self.sittings.append({"first_step": self.progress.step} | provenance())
         if self.fabric.is_global_zero:
+            self.sittings.append({"first_step": self.progress.step} | provenance())
             self.log = RunLog(self.folder, self.progress.step, self.progress.validated)
             (self.folder / CONFIG).write_text(to_yaml(self.run), encoding="utf-8")
         try:

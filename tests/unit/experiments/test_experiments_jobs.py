@@ -12,10 +12,11 @@ import torch
 from graphwright.experiments import Configuration, InProcess, Job, Scale, State, Store, read_grid
 from graphwright.experiments import work as work_module
 from graphwright.experiments.engine import attempt
-from graphwright.experiments.store import BusyError, is_locked, locked, read_json
+from graphwright.experiments.store import BusyError, locked, read_json
 from graphwright.experiments.summary import measure
 from graphwright.experiments.table import markdown, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
+from graphwright.tasks.folder_lock import is_locked
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training import loop, train
 from graphwright.training.saved_model import load_model

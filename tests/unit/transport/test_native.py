@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +10,7 @@ import torch
 from torch import Tensor
 
 from graphwright.transport import EdgeTerm, MatchingProblem, SelfLoops, mirror_descent, pairwise_l1, sinkhorn
-from graphwright.transport.native import build, library
-from graphwright.transport.native.build import BuildError
+from graphwright.transport.native import library
 from graphwright.transport.native.library import load
 
 SIZES = (1, 2, 3, 7, 8, 9, 10, 20, 33, 60)
@@ -370,80 +368,3 @@ def test_mirror_descent_from_a_permutation_equals_torch(by_torch, tau):
     start = start.expand(4, 7, 7)
     ours, expected = mirror_descent(problem, start, tau=tau), by_torch(mirror_descent, problem, start, tau=tau)
     torch.testing.assert_close(ours.matrix, expected.matrix, rtol=1e-6, atol=1e-7)
-
-
-def test_a_failing_compiler_is_named_in_one_line_and_torch_takes_over(monkeypatch, caplog):
-    def fail() -> None:
-        raise BuildError("no C++ compiler on the path")
-
-    monkeypatch.setattr(library, "build", fail)
-    monkeypatch.delenv("GRAPHWRIGHT_NATIVE", raising=False)
-    load.cache_clear()
-    try:
-        with caplog.at_level(logging.WARNING, "graphwright"):
-            assert load() is None
-            plan = sinkhorn(torch.rand(1, 3, 3), 0.1, 5)
-        assert "no C++ compiler on the path" in caplog.text
-        assert len(caplog.records) == 1
-        assert plan.matrix.isfinite().all()
-    finally:
-        load.cache_clear()
-
-
-def test_a_compiler_that_rejects_the_source_says_which_and_why(monkeypatch, tmp_path):
-    compiler = tmp_path / "compiler"
-    compiler.write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && exit 0\necho "kernels.cpp:1: error: no vectors" >&2\nexit 1\n'
-    )
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CXX", str(compiler))
-    monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(BuildError, match=r"compiler failed: kernels\.cpp:1: error: no vectors"):
-        build.build()
-    assert not list((tmp_path / "cache").iterdir())
-
-
-def test_a_missing_compiler_is_named(monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(BuildError, match="no-such-compiler"):
-        build.build()
-
-
-@needs_kernels
-def test_a_damaged_library_in_the_cache_is_built_anew(monkeypatch, tmp_path):
-    good = build.build()
-    compiler = tmp_path / "compiler"
-    compiler.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] && exit 0\nwhile [ "$1" != -o ]; do shift; done\ncp "{good}" "$2"\n'
-    )
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CXX", str(compiler))
-    monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
-    damaged = build.build()
-    damaged.write_bytes(b"half a libra")
-    load.cache_clear()
-    try:
-        assert load() is not None
-        assert damaged.read_bytes() == good.read_bytes()
-    finally:
-        load.cache_clear()
-
-
-def test_without_a_home_the_cache_is_asked_for(monkeypatch):
-    def homeless() -> None:
-        raise RuntimeError("Could not determine home directory.")
-
-    for name in ("GRAPHWRIGHT_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, "")
-    monkeypatch.setattr(build.Path, "home", homeless)
-    with pytest.raises(BuildError, match="GRAPHWRIGHT_CACHE"):
-        build.cache_folder()
-
-
-def test_kernels_can_be_switched_off(monkeypatch):
-    monkeypatch.setenv("GRAPHWRIGHT_NATIVE", "off")
-    load.cache_clear()
-    try:
-        assert load() is None
-    finally:
-        load.cache_clear()

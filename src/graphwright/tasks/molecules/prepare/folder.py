@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from graphwright.tasks.folder_lock import LOCK, lock_folder
 from graphwright.tasks.molecules.prepare.listing import PARTS
 from graphwright.tasks.molecules.prepare.manifest import (
     MANIFEST,
@@ -19,24 +18,10 @@ from graphwright.tasks.molecules.prepare.manifest import (
 )
 from graphwright.tasks.molecules.prepare.shard_file import DRAFT, ShardRecord, read_records
 
-LOCK = ".lock"
 
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """The folder for this process alone; the system lets go of it when the process dies, however it does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ManifestError(f"{folder} is being prepared by another process") from error
-        yield
+def locked(folder: Path) -> AbstractContextManager[None]:
+    """A preparation's folder for this process alone."""
+    return lock_folder(folder, ManifestError(f"{folder} is being prepared by another process"))
 
 
 def open_folder(folder: Path, now: Manifest) -> Manifest:
