@@ -23,8 +23,9 @@ from graphwright.tasks.molecules.sample import MoleculeSample
 from graphwright.tasks.molecules.shards import ShardDataset
 from graphwright.tasks.molecules.source import SmilesTable, find_data, read_smiles
 from graphwright.tasks.molecules.summary import molecule_statistics
+from graphwright.tasks.molecules.targets import MoleculeTargets
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, Extra, NamedInput, Places
+from graphwright.tasks.task import BadInput, NamedInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fingerprint2Molecule:
+class Fingerprint2Molecule(MoleculeTargets):
     """From the active bits of an ECFP4 fingerprint to the molecule."""
 
     settings: FingerprintTask
@@ -136,18 +137,6 @@ class Fingerprint2Molecule:
         """The fingerprints of a file, or those of the SMILES in it."""
         return read_fingerprints(path)
 
-    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
-        """Validity, same fingerprint, Tanimoto similarity."""
-        from graphwright.tasks.molecules.chemistry import chemistry_extras
-
-        return chemistry_extras(predicted, targets)
-
-    def text(self, graph: Graph) -> str | None:
-        """SMILES; None where no molecule has this graph."""
-        from graphwright.tasks.molecules.chemistry import smiles_or_none
-
-        return smiles_or_none(graph)
-
     def statistics(self, samples: Iterable[MoleculeSample]) -> list[tuple[str, str]]:
         """Sizes, elements, bonds, bits, speed."""
         return molecule_statistics(samples, self.vocabulary).rows()
@@ -162,12 +151,6 @@ class Fingerprint2Molecule:
         """The active bits."""
         return sample.bits
 
-    def places(self, sample: MoleculeSample) -> Places:
-        """A chemist's drawing of the graph."""
-        from graphwright.tasks.molecules.drawing import depiction
-
-        return depiction(sample.graph)
-
     def draw_input(self, given: Any, axes: Axes) -> None:
         """The fingerprint as a field of 32 x 64 bits."""
         from graphwright.tasks.molecules.drawing import draw_bits
@@ -180,12 +163,6 @@ class Fingerprint2Molecule:
 
         text = structure_svg(graph, self.text(graph), title)
         path.with_name(path.name + ".svg").write_text(text, encoding="utf-8")
-
-    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
-        """Atoms as letters, bonds as lines."""
-        from graphwright.tasks.molecules.drawing import depiction, draw_structure
-
-        draw_structure(graph, axes, depiction(graph) if places is None else places)
 
 
 @cache

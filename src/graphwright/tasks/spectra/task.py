@@ -19,6 +19,7 @@ from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.models import SpectrumEncoder, SpectrumInputs
 from graphwright.settings import Model, SpectrumTask, TrainingUnit
 from graphwright.spectra import parse_formula
+from graphwright.tasks.molecules.targets import MoleculeTargets
 from graphwright.tasks.spectra.baselines import baselines
 from graphwright.tasks.spectra.dataset import SpectrumDataset, SpectrumSample
 from graphwright.tasks.spectra.encoded import EncodedSpectrum
@@ -27,7 +28,7 @@ from graphwright.tasks.spectra.prepared import find_spectra
 from graphwright.tasks.spectra.summary import spectrum_statistics
 from graphwright.tasks.spectra.table import SpectrumTable, read_table
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, Baseline, Extra, NamedInput, Places
+from graphwright.tasks.task import BadInput, Baseline, NamedInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ NAME = "ms2scaffold"
 
 
 @dataclass(frozen=True)
-class MS2Scaffold:
+class MS2Scaffold(MoleculeTargets):
     """From a tandem mass spectrum to the Murcko scaffold of the molecule."""
 
     settings: SpectrumTask
@@ -176,18 +177,6 @@ class MS2Scaffold:
             ],
         }
 
-    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
-        """Validity, same fingerprint, Tanimoto similarity."""
-        from graphwright.tasks.molecules.chemistry import chemistry_extras
-
-        return chemistry_extras(predicted, targets)
-
-    def text(self, graph: Graph) -> str | None:
-        """SMILES; None where no molecule has this graph."""
-        from graphwright.tasks.molecules.chemistry import smiles_or_none
-
-        return smiles_or_none(graph)
-
     def statistics(self, samples: Iterable[SpectrumSample]) -> list[tuple[str, str]]:
         """Peaks, energies, molecules, scaffolds."""
         return spectrum_statistics(samples, self.vocabulary, self.adducts)
@@ -202,12 +191,6 @@ class MS2Scaffold:
         """The spectrum."""
         return sample.spectrum
 
-    def places(self, sample: SpectrumSample) -> Places:
-        """A chemist's drawing of the scaffold."""
-        from graphwright.tasks.molecules.drawing import depiction
-
-        return depiction(sample.graph)
-
     def draw_input(self, given: EncodedSpectrum, axes: Axes) -> None:
         """The peaks, those explained in colour."""
         from graphwright.tasks.spectra.drawing import draw_spectrum
@@ -221,12 +204,6 @@ class MS2Scaffold:
         if self.text(graph) is None:
             title += " (not a valid molecule)"
         write_candidate(path.with_name(path.name + ".svg"), given, graph, title)
-
-    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
-        """Atoms as letters, bonds as lines."""
-        from graphwright.tasks.molecules.drawing import depiction, draw_structure
-
-        draw_structure(graph, axes, depiction(graph) if places is None else places)
 
 
 @cache
