@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.learned import SMALLEST, LearnedMatcher, detached, row_entropy
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.models.precision import without_autocast
-from graphwright.transport import MatchingProblem, mirror_descent
+from graphwright.transport import MatchingProblem
 
 MEMORY = 0.9
 """How much of the running gap one probe leaves while every step is one."""
@@ -19,7 +21,10 @@ RARE_MEMORY = 0.5
 
 
 class TaughtMatcher(Matcher):
-    """Mirror descent's plan trains the predictor while the learned matcher imitates it; then the matcher alone.
+    """A solver's plan trains the predictor while the learned matcher imitates it; then the matcher alone.
+
+    The solver is mirror descent, whose plans are spread out where nodes are alike, or conditional gradient, whose
+    plans decide: on many slots a predictor that knows little yet learns little from the first.
 
     Imitation alone leaves the matcher undecided between nodes that the solver tells apart by chance (two like
     leaves of one node): it averages over the solver's choices. So it also minimises the objective under its own
@@ -36,11 +41,9 @@ class TaughtMatcher(Matcher):
     def __init__(
         self,
         learned: LearnedMatcher,
+        solve: Callable[[MatchingProblem], Tensor],
         loss: LossSettings,
         *,
-        tau: float,
-        outer: int,
-        inner: int,
         imitation: float,
         objective: float,
         gap: float,
@@ -53,8 +56,8 @@ class TaughtMatcher(Matcher):
         if reopened_gap < gap:
             raise ValueError(f"reopened_gap must be at least gap, {gap:g}, got {reopened_gap:g}")
         self.learned = learned
+        self.solve = solve
         self.loss = loss
-        self.tau, self.outer, self.inner = tau, outer, inner
         self.imitation, self.objective = imitation, objective
         self.gap, self.reopened_gap, self.probe_every = gap, reopened_gap, probe_every
         # In the state dict, so that a resumed run goes on in the same phase.
@@ -75,16 +78,16 @@ class TaughtMatcher(Matcher):
             return Match(plan, nothing, health)
         with without_autocast(states.device):
             problem = matching_problem(detached(prediction), target, self.loss)
-            solved = mirror_descent(problem, tau=self.tau, outer=self.outer, inner=self.inner)
+            solved = self.solve(problem)
             uniform = torch.full_like(plan, 1 / plan.shape[1]).detach()
-            costs = [self._cost(problem, each) for each in (plan.detach(), solved.matrix, uniform)]
+            costs = [self._cost(problem, each) for each in (plan.detach(), solved, uniform)]
             health["gap"] = self._probe(*costs)
             if not teaching:
                 return Match(plan, nothing, health)
             penalty = self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
-            imitation = self.imitation * imitation_loss(plan, solved.matrix, target)
+            imitation = self.imitation * imitation_loss(plan, solved, target)
             own = self.objective * problem.objective(plan)
-        return Match(solved.matrix, imitation + own + penalty, health)
+        return Match(solved, imitation + own + penalty, health)
 
     def _cost(self, problem: MatchingProblem, plan: Tensor) -> Tensor:
         """(b,) the objective and the penalty on the marginals: without it a plan that misses its sums wins."""

@@ -16,6 +16,7 @@ from graphwright.settings.schema import (
     Model,
     Precision,
     Run,
+    Teacher,
     Train,
 )
 from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
@@ -53,6 +54,7 @@ __all__ = [
     "SettingsError",
     "SpectrumTask",
     "TaskSettings",
+    "Teacher",
     "Train",
     "TrainingUnit",
     "find_preset",

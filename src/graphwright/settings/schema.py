@@ -91,6 +91,13 @@ class CostKind(StrEnum):
     INNER_PRODUCT = "inner_product"
 
 
+class Teacher(StrEnum):
+    """Solvers that a matcher can be taught by."""
+
+    MIRROR = "mirror"
+    CONDITIONAL_GRADIENT = "conditional_gradient"
+
+
 class Matching(Settings):
     """Who says which predicted node stands for which target node, and how."""
 
@@ -126,6 +133,8 @@ class Matching(Settings):
     """Refined: mirror steps after the learned plan."""
     unrolled: bool = False
     """Refined: the matcher learns through those steps (objective J only), not beside them."""
+    teacher: Teacher = Teacher.MIRROR
+    """Taught: the solver whose plans are imitated."""
     imitation: NotNegative = 1.0
     """Taught: weight of the cross-entropy between the learned and the solver's plan."""
     own_objective: NotNegative = 1.0
@@ -307,11 +316,17 @@ class Run(Settings):
     @model_validator(mode="after")
     def _solver_takes_the_objective(self) -> Self:
         matching, loss = self.matching, self.loss
-        unrolled = matching.kind is MatchingKind.REFINED and matching.unrolled and matching.refinement > 0
-        if not unrolled and matching.kind is not MatchingKind.CONDITIONAL_GRADIENT:
-            return self
-        if not Relaxation(loss.objective, loss.order, loss.reading).is_quadratic:
-            who = "matching.unrolled" if unrolled else f"matching.kind {matching.kind}"
+        solver = MatchingKind.CONDITIONAL_GRADIENT
+        asked = {
+            "matching.unrolled": matching.kind is MatchingKind.REFINED
+            and matching.unrolled
+            and matching.refinement > 0,
+            f"matching.teacher {solver}": matching.kind is MatchingKind.TAUGHT
+            and matching.teacher is Teacher.CONDITIONAL_GRADIENT,
+            f"matching.kind {solver}": matching.kind is solver,
+        }
+        who = next((name for name, holds in asked.items() if holds), None)
+        if who and not Relaxation(loss.objective, loss.order, loss.reading).is_quadratic:
             given = f"{loss.objective}, {loss.order}, {loss.reading}"
             raise ValueError(f"{who} needs loss.objective J, not swapped literally, got {given}")
         return self

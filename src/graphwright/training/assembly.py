@@ -27,7 +27,7 @@ from graphwright.matching.label_probability import LabelProbabilityMatcher
 from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TargetEncoder
 from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
-from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run
+from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run, Teacher
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import task_of
 from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent
@@ -81,10 +81,8 @@ def build_matcher(run: Run) -> Matcher:
         case MatchingKind.TAUGHT:
             return TaughtMatcher(
                 _learned(run, vocabulary, detach=True),
+                _Mirror(matching) if matching.teacher is Teacher.MIRROR else _ConditionalGradient(matching),
                 loss,
-                tau=matching.tau,
-                outer=matching.outer,
-                inner=matching.inner,
                 imitation=matching.imitation,
                 objective=matching.own_objective,
                 gap=matching.gap,

@@ -6,18 +6,22 @@ import torch
 
 from graphwright.losses import LossSettings, graph_loss, marginal_penalty, matching_problem
 from graphwright.matching import TaughtMatcher, imitation_loss
-from graphwright.transport import mirror_descent
+from graphwright.transport import MatchingProblem, mirror_descent
 from tiny import learned_matcher, random_batch, random_prediction
 
 LOSS = LossSettings(marginals=0.7)
 SOLVER = {"tau": 0.1, "outer": 6, "inner": 10}
 
 
+def solve(problem: MatchingProblem) -> torch.Tensor:
+    return mirror_descent(problem, **SOLVER).matrix
+
+
 def taught(*, seed: int = 0, dtype: torch.dtype = torch.float64, **options) -> TaughtMatcher:
     torch.manual_seed(seed)
     defaults = {"imitation": 1.0, "objective": 0.0, "gap": 0.05, "reopened_gap": 0.2, "probe_every": 3}
     learned = learned_matcher(slots=5, positions=3, detach=True, dtype=dtype)
-    return TaughtMatcher(learned, LOSS, **SOLVER | defaults | options).to(dtype)
+    return TaughtMatcher(learned, solve, LOSS, **defaults | options).to(dtype)
 
 
 def case(seed: int, *, dtype: torch.dtype = torch.float64, scale: float = 2.0, requires_grad: bool = False):
@@ -150,9 +154,7 @@ class Scripted(TaughtMatcher):
 
 def scripted() -> Scripted:
     learned = learned_matcher(slots=5, detach=True)
-    return Scripted(
-        learned, LOSS, **SOLVER, imitation=1.0, objective=0.0, gap=0.05, reopened_gap=0.2, probe_every=3
-    )
+    return Scripted(learned, solve, LOSS, imitation=1.0, objective=0.0, gap=0.05, reopened_gap=0.2, probe_every=3)
 
 
 def test_the_solver_goes_once_the_running_gap_is_small_and_not_at_one_lucky_batch():
@@ -228,8 +230,8 @@ def test_a_matcher_that_reads_states_with_gradient_cannot_be_taught():
     with pytest.raises(ValueError, match="detached"):
         TaughtMatcher(
             learned_matcher(slots=5),
+            solve,
             LOSS,
-            **SOLVER,
             imitation=1.0,
             objective=0.0,
             gap=0.1,

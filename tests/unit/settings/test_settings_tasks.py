@@ -75,6 +75,14 @@ def test_heads_must_divide_the_encoders_width_only_where_there_are_heads():
             ),
             "matching.kind conditional_gradient",
         ),
+        (
+            (
+                ("matching.kind", "taught"),
+                ("matching.teacher", "conditional_gradient"),
+                ("loss.objective", "J_a"),
+            ),
+            "matching.teacher conditional_gradient",
+        ),
     ],
 )
 def test_a_matching_that_cannot_minimise_the_objective_is_refused_before_training(pairs, named):

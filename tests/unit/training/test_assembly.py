@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 import torch
 
+from graphwright.graphs import GraphBatch
 from graphwright.losses import graph_loss
 from graphwright.matching import LabelMatcher, LearnedMatcher, RefinedMatcher, SolverMatcher, TaughtMatcher
 from graphwright.settings import MatchingKind
@@ -97,7 +98,8 @@ def test_settings_of_the_matcher_reach_it():
     matcher = build_matcher(tiny_settings(matching=options | {"outer": 4, "probe_every": 11, "gap": 0.01}))
     assert (matcher.learned.epsilon, matcher.learned.iterations) == (0.5, 3)
     assert matcher.learned.cost.__name__ == "inner_product_cost"
-    assert (matcher.tau, matcher.outer, matcher.inner, matcher.probe_every, matcher.gap) == (0.7, 4, 9, 11, 0.01)
+    solver = matcher.solve.settings
+    assert (solver.tau, solver.outer, solver.inner, matcher.probe_every, matcher.gap) == (0.7, 4, 9, 11, 0.01)
     refined = build_matcher(tiny_settings(matching={"kind": "refined", "refinement": 6, "tau": 0.7}))
     assert (refined.steps, refined.tau) == (6, 0.7)
 
@@ -114,3 +116,19 @@ def test_a_step_in_mixed_precision_is_close_to_one_in_single(kind):
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
     if kind != "labels":  # an exact assignment may jump
         torch.testing.assert_close(mixed.loss, plain.loss, atol=0.5, rtol=0.1)
+
+
+@pytest.mark.parametrize("teacher", ["mirror", "conditional_gradient"])
+def test_a_matcher_is_taught_by_the_solver_that_the_settings_name(teacher):
+    options = {"steps": 7, "tau": 0.3}
+    model = model_of(matching={"kind": "taught", "teacher": teacher} | options)
+    images, *tensors = batch(tiny_settings())
+    target = GraphBatch(*tensors, model.vocabulary)
+    predicted = model.predictor(images)
+    given = (predicted.states, predicted.graphs, target)
+    plans = {
+        kind: build_matcher(tiny_settings(matching={"kind": kind} | options))(*given).plan
+        for kind in ("mirror", "conditional_gradient")
+    }
+    assert torch.equal(model.matcher.train()(*given).plan, plans[teacher])
+    assert not torch.equal(plans["mirror"], plans["conditional_gradient"])
