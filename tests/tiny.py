@@ -119,10 +119,11 @@ def learned_matcher(
     iterations: int = 20,
     detach: bool = False,
     random_signs: bool = False,
+    places: int = 0,
     dtype: torch.dtype = torch.float64,
 ) -> LearnedMatcher:
     """A matcher of states of width 6, on a two-layer target encoder of width 8."""
-    encoder = TargetEncoder(vocabulary, 8, 2, positions, random_signs=random_signs, dropout=0.0)
+    encoder = TargetEncoder(vocabulary, 8, 2, positions, random_signs=random_signs, dropout=0.0, places=places)
     return LearnedMatcher(
         encoder,
         slots=slots,

@@ -2,7 +2,7 @@
 
 from graphwright.matching.learned import LearnedMatcher, RefinedMatcher, inner_product_cost, l1_cost
 from graphwright.matching.matcher import Match, Matcher
-from graphwright.matching.solvers import LabelMatcher, SolverMatcher
+from graphwright.matching.solvers import LabelMatcher, SolverMatcher, in_order
 from graphwright.matching.taught import TaughtMatcher, imitation_loss
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "SolverMatcher",
     "TaughtMatcher",
     "imitation_loss",
+    "in_order",
     "inner_product_cost",
     "l1_cost",
 ]

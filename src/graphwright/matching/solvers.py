@@ -15,8 +15,15 @@ from graphwright.models.precision import without_autocast
 from graphwright.transport import MatchingProblem, assign, permutation_matrix
 
 
+def in_order(problem: MatchingProblem) -> Tensor:
+    """(b, n, n) identities: slot i stands for node i of the target, in the order that the data gives."""
+    return torch.eye(problem.capacity, dtype=problem.linear.dtype, device=problem.linear.device).repeat(
+        problem.batch, 1, 1
+    )
+
+
 class SolverMatcher(Matcher):
-    """A numerical solver on the labelled objective: mirror descent, or the conditional gradient of Any2Graph."""
+    """A numerical solver on the labelled objective (mirror descent, Any2Graph's conditional gradient), or none."""
 
     def __init__(self, solve: Callable[[MatchingProblem], Tensor], loss: LossSettings) -> None:
         super().__init__()

@@ -23,8 +23,10 @@ RARE_MEMORY = 0.5
 class TaughtMatcher(Matcher):
     """A solver's plan trains the predictor while the learned matcher imitates it; then the matcher alone.
 
-    The solver is mirror descent, whose plans are spread out where nodes are alike, or conditional gradient, whose
-    plans decide: on many slots a predictor that knows little yet learns little from the first.
+    The solver is mirror descent, whose plans are spread out where nodes are alike; or conditional gradient, whose
+    plans decide: on many slots a predictor that knows little yet learns little from the first; or none at all: the
+    order of the target's nodes, where it means something. An order gives a predictor that knows nothing something
+    to learn, which no solver can, and the matcher that has learnt it is free to find better.
 
     Imitation alone leaves the matcher undecided between nodes that the solver tells apart by chance (two like
     leaves of one node): it averages over the solver's choices. So it also minimises the objective under its own
@@ -99,12 +101,15 @@ class TaughtMatcher(Matcher):
         From batch sums of the costs of the learned, the solver's and the uniform plan, the larger of
         (learned - solved) / solved and (learned - solved) / (uniform - solved): before a predictor says
         anything all plans cost nearly the same, and the first alone would call any of them as good as solved.
+        A plan that costs more than the uniform one, as an order that is not yet learnt may, says nothing: 1.
         """
         sums = torch.stack([learned.sum(), solved.sum(), uniform.sum()])
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(sums)
         excess = sums[0] - sums[1]
-        gap = torch.maximum(excess / sums[1].clamp_min(1e-12), excess / (sums[2] - sums[1]).clamp_min(1e-12))
+        advantage = sums[2] - sums[1]
+        gap = torch.maximum(excess / sums[1].clamp_min(1e-12), excess / advantage.clamp_min(1e-12))
+        gap = torch.where(advantage > 0, gap, gap.clamp_min(1.0))
         memory = MEMORY if bool(self.taught) else RARE_MEMORY
         self.running_gap.mul_(memory).add_((1 - memory) * gap.to(self.running_gap))
         limit = self.gap if bool(self.taught) else self.reopened_gap

@@ -17,9 +17,10 @@ NODES_PER_GROUP = 10
 class TargetEncoder(nn.Module):
     """Relational GIN: x <- x + MLP((1 + e) y + sum over labels c of A_c W_c y), y = norm(x).
 
-    x starts as the node's label plus, where `positions` > 0, its Laplacian encoding. Without the encodings it is
-    permutation equivariant: nodes that an automorphism exchanges get the same state. The encodings break that
-    symmetry (appendix B.2).
+    x starts as the node's label plus, where `positions` > 0, its Laplacian encoding, plus, where `places` > 0, a
+    learned code of its place in the target. Without either it is permutation equivariant: nodes that an
+    automorphism exchanges get the same state. The encodings break that symmetry (appendix B.2); the codes are for
+    targets whose order means something, as that of canonical SMILES does.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class TargetEncoder(nn.Module):
         *,
         random_signs: bool,
         dropout: float,
+        places: int = 0,
     ) -> None:
         super().__init__()
         self.labels = nn.Embedding(len(vocabulary.nodes), width)
         self.positions = positions
         self.random_signs = random_signs
         self.place = nn.Linear(positions, width, bias=False) if positions else None
+        self.codes = nn.Parameter(torch.randn(places, width)) if places else None
         self.layers = nn.ModuleList(
             _Layer(width, relations=len(vocabulary.edges) - 1, dropout=dropout) for _ in range(layers)
         )
@@ -63,6 +66,8 @@ class TargetEncoder(nn.Module):
             if self.training and self.random_signs:
                 encoding = flip_signs(encoding)
             states = states + self.place(encoding)
+        if self.codes is not None:
+            states = states + self.codes[: target.capacity]
         states = states * mask
         # Side by side, so that the messages of all labels cost one product.
         relations = target.edge_one_hot(dtype)[:, 1:].transpose(1, 2).flatten(2)

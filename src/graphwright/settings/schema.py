@@ -82,6 +82,7 @@ class MatchingKind(StrEnum):
     MIRROR = "mirror"
     CONDITIONAL_GRADIENT = "conditional_gradient"
     LABELS = "labels"
+    ORDER = "order"
 
 
 class CostKind(StrEnum):
@@ -92,17 +93,18 @@ class CostKind(StrEnum):
 
 
 class Teacher(StrEnum):
-    """Solvers that a matcher can be taught by."""
+    """What a matcher can be taught by."""
 
     MIRROR = "mirror"
     CONDITIONAL_GRADIENT = "conditional_gradient"
+    ORDER = "order"
 
 
 class Matching(Settings):
     """Who says which predicted node stands for which target node, and how."""
 
     kind: MatchingKind = MatchingKind.LEARNED
-    """A learned matcher (plain, taught by a solver, or refined by one), a solver alone, or the labels alone."""
+    """A learned matcher (plain, taught, or refined by a solver), a solver, the labels, or the data's own order."""
     dimension: Count = 128
     """Width of the compared embeddings, d_m."""
     cost: CostKind = CostKind.L1
@@ -119,6 +121,8 @@ class Matching(Settings):
     """Laplacian eigenvectors given to the target encoder; 0 makes the matcher equivariant."""
     random_signs: bool = True
     """Flip their signs at random in training."""
+    places: bool = False
+    """Give the target encoder each node's place too, where the data's order means something (molecules)."""
     detach_states: bool = False
     """Stop the plan's gradient from reaching the predictor (always so while and after teaching)."""
     tau: Positive = 0.1
@@ -134,7 +138,7 @@ class Matching(Settings):
     unrolled: bool = False
     """Refined: the matcher learns through those steps (objective J only), not beside them."""
     teacher: Teacher = Teacher.MIRROR
-    """Taught: the solver whose plans are imitated."""
+    """Taught: the solver whose plans are imitated, or the data's own order of the nodes (set `places` too)."""
     imitation: NotNegative = 1.0
     """Taught: weight of the cross-entropy between the learned and the solver's plan."""
     own_objective: NotNegative = 1.0

@@ -20,6 +20,7 @@ from graphwright.matching import (
     RefinedMatcher,
     SolverMatcher,
     TaughtMatcher,
+    in_order,
     inner_product_cost,
     l1_cost,
 )
@@ -66,6 +67,8 @@ def build_matcher(run: Run) -> Matcher:
             return SolverMatcher(_Mirror(matching), loss)
         case MatchingKind.CONDITIONAL_GRADIENT:
             return SolverMatcher(_ConditionalGradient(matching), loss)
+        case MatchingKind.ORDER:
+            return SolverMatcher(in_order, loss)
         case MatchingKind.LEARNED:
             return _learned(run, vocabulary, detach=matching.detach_states)
         case MatchingKind.REFINED:
@@ -81,7 +84,7 @@ def build_matcher(run: Run) -> Matcher:
         case MatchingKind.TAUGHT:
             return TaughtMatcher(
                 _learned(run, vocabulary, detach=True),
-                _Mirror(matching) if matching.teacher is Teacher.MIRROR else _ConditionalGradient(matching),
+                _teacher(matching),
                 loss,
                 imitation=matching.imitation,
                 objective=matching.own_objective,
@@ -108,6 +111,16 @@ class _ConditionalGradient:
         return conditional_gradient(problem, iterations=self.settings.steps).matrix
 
 
+def _teacher(matching: Matching) -> Callable[[MatchingProblem], Tensor]:
+    match matching.teacher:
+        case Teacher.MIRROR:
+            return _Mirror(matching)
+        case Teacher.CONDITIONAL_GRADIENT:
+            return _ConditionalGradient(matching)
+        case Teacher.ORDER:
+            return in_order
+
+
 def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatcher:
     matching = run.matching
     encoder = TargetEncoder(
@@ -117,6 +130,7 @@ def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatche
         matching.positions,
         random_signs=matching.random_signs,
         dropout=run.model.dropout,
+        places=run.task.capacity if matching.places else 0,
     )
     return LearnedMatcher(
         encoder,

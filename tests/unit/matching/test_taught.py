@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphwright.losses import LossSettings, graph_loss, marginal_penalty, matching_problem
-from graphwright.matching import TaughtMatcher, imitation_loss
+from graphwright.matching import TaughtMatcher, imitation_loss, in_order
 from graphwright.transport import MatchingProblem, mirror_descent
 from tiny import learned_matcher, random_batch, random_prediction
 
@@ -173,6 +173,41 @@ def test_a_predictor_that_says_nothing_does_not_free_the_matcher():
     for _ in range(200):
         matcher._probe(torch.tensor([1.009]), torch.tensor([1.0]), torch.tensor([1.01]))
     assert bool(matcher.taught)
+
+
+@pytest.mark.parametrize("learned", [0.9, 1.0, 1.1])
+def test_a_teacher_no_better_than_the_uniform_plan_does_not_free_the_matcher(learned):
+    """As an order that the predictor has not learnt: that the matcher costs less says nothing yet."""
+    matcher = scripted()
+    for _ in range(200):
+        matcher._probe(torch.tensor([learned]), torch.tensor([1.0]), torch.tensor([0.99]))
+    assert bool(matcher.taught)
+
+
+def test_a_matcher_that_beats_its_teacher_is_free():
+    matcher = scripted()
+    for _ in range(60):
+        matcher._probe(torch.tensor([0.9]), torch.tensor([1.0]), torch.tensor([5.0]))
+    assert not bool(matcher.taught)
+
+
+def test_the_order_of_the_data_can_teach():
+    torch.manual_seed(0)
+    target = random_batch(np.random.default_rng(3), [5, 4, 5, 3], 5)
+    learned = learned_matcher(slots=5, positions=0, detach=True, dtype=torch.float32, places=5)
+    options = {"imitation": 1.0, "objective": 0.0, "gap": 0.05, "reopened_gap": 0.2, "probe_every": 3}
+    matcher = TaughtMatcher(learned, in_order, LOSS, **options)
+    prediction = random_prediction(torch.Generator().manual_seed(0), 4, 5, dtype=torch.float32)
+    states = torch.zeros(4, 5, 6)  # all slots alike: only their codes and the nodes' places can be matched
+    optimizer = torch.optim.Adam(matcher.parameters(), 0.02)
+    for _ in range(150):
+        match = matcher(states, prediction, target)
+        optimizer.zero_grad()
+        match.auxiliary.mean().backward()
+        optimizer.step()
+    assert torch.equal(match.plan, torch.eye(5).expand(4, 5, 5))
+    plan = matcher.learned.plan(states, target)
+    assert plan.diagonal(dim1=1, dim2=2)[target.mask].min() > 0.9
 
 
 def test_the_solver_stays_while_the_gap_is_above_the_limit():

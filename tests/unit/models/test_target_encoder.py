@@ -9,9 +9,17 @@ from graphwright.models import TargetEncoder
 from tiny import LABELLED, PLAIN, complete, cycle, from_edges, random_batch, star
 
 
-def encoder(vocabulary: Vocabulary = LABELLED, positions: int = 0, *, random_signs: bool = False, seed: int = 0):
+def encoder(
+    vocabulary: Vocabulary = LABELLED,
+    positions: int = 0,
+    *,
+    random_signs: bool = False,
+    places: int = 0,
+    seed: int = 0,
+):
     torch.manual_seed(seed)
-    return TargetEncoder(vocabulary, 8, 3, positions, random_signs=random_signs, dropout=0.0).double().eval()
+    module = TargetEncoder(vocabulary, 8, 3, positions, random_signs=random_signs, dropout=0.0, places=places)
+    return module.double().eval()
 
 
 def shuffled(batch: GraphBatch, seed: int) -> torch.Tensor:
@@ -66,10 +74,17 @@ def test_a_stars_leaves_are_alike_and_unlike_its_centre():
     assert (states[0] - states[1]).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("positions", [0, 4])
-def test_padding_and_the_rest_of_the_batch_do_not_count(positions):
+def test_codes_of_places_tell_nodes_apart_that_a_symmetry_exchanges():
+    states = encoder(PLAIN, places=8)(GraphBatch.collate([cycle(6), complete(4)], 8))
+    assert torch.pdist(states[0, :6]).min() > 1e-2
+    assert torch.pdist(states[1, :4]).min() > 1e-2
+    assert not states[1, 4:].any()
+
+
+@pytest.mark.parametrize(("positions", "places"), [(0, 0), (4, 0), (0, 11)])
+def test_padding_and_the_rest_of_the_batch_do_not_count(positions, places):
     batch = random_batch(np.random.default_rng(1), [6, 3, 5], 6)
-    module = encoder(positions=positions)
+    module = encoder(positions=positions, places=places)
     states = module(batch)
     torch.testing.assert_close(module(batch.pad(11))[:, :6], states, atol=1e-4, rtol=0)
     for at in range(3):

@@ -21,6 +21,7 @@ KINDS = {
     "mirror": SolverMatcher,
     "conditional_gradient": SolverMatcher,
     "labels": LabelMatcher,
+    "order": SolverMatcher,
 }
 
 
