@@ -48,7 +48,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--decode",
         choices=[decoder.value for decoder in Decoder],
         default=Decoder.PLAIN.value,
-        help="how logits become graphs: slot by slot, or the likeliest molecule that obeys valence",
+        help="how logits become graphs: slot by slot, the likeliest molecule that obeys valence, or the likeliest "
+        "graph of the training data",
     )
     parser.add_argument(
         "--baseline",

@@ -49,11 +49,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--decode",
         choices=[decoder.value for decoder in Decoder],
         default=Decoder.PLAIN.value,
-        help="how logits become graphs: slot by slot, or the likeliest molecule that obeys valence",
+        help="how logits become graphs: slot by slot, the likeliest molecule that obeys valence, or the likeliest "
+        "graph of the training data",
     )
     parser.add_argument(
         "--formula",
-        help="molecular formula, e.g. C7H8O, that every molecule must have (with --decode valid); for spectra, "
+        help="formula, e.g. C7H8O, that every molecule must have (with --decode valid, known); for spectra, "
         "that of the molecules where the file does not say it: explains peaks and bounds valid scaffolds",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the graphs as node-link JSON")
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if graphs:
         console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN]))
     hasty = sum(not each.candidates[0].proved for each in graphs if each.candidates)
-    if hasty:
+    if hasty and decoder is Decoder.VALID:
         console.print(f"{hasty:,} of {len(graphs):,} are the best found in time, not proved to be the likeliest")
     if len(graphs) > SHOWN:
         console.print(f"and {len(graphs) - SHOWN:,} more: --json OUT has all of them")
@@ -105,8 +106,8 @@ def _with_formula(task: Task, text: str | None, decoder: Decoder) -> tuple[Task,
         return task, None
     if isinstance(task, Informed):
         return task.with_formula(text), None
-    if decoder is not Decoder.VALID:
-        raise ValueError("--formula needs --decode valid: slot by slot, decisions know nothing of a formula")
+    if decoder is Decoder.PLAIN:
+        raise ValueError("--formula needs --decode valid or known: slot by slot, decisions know nothing of it")
     return task, Formula.parse(text)
 
 

@@ -80,7 +80,8 @@ def evaluate_saved(
         raise ValueError(f"{where} has {len(data)} samples, not {samples}")
     # Lists of candidates are the custom with molecules; elsewhere they would cost more than they tell.
     ranks = model.task.ranked or decoder is not Decoder.PLAIN
-    rank = ranking(decoder, max(TOPS)) if ranks else None
+    known = model.known if decoder is Decoder.KNOWN else None
+    rank = ranking(decoder, max(TOPS), known) if ranks else None
     evaluation = evaluate_predictor(
         model.predictor,
         data,
@@ -91,7 +92,7 @@ def evaluate_saved(
         rank=rank,
     )
     extras = [*model.task.extras(evaluation.predicted, evaluation.targets), *_tops(evaluation)]
-    if decoder is not Decoder.PLAIN:
+    if decoder is Decoder.VALID:
         extras.append(Extra("decode_proved", _proved(evaluation)))
     if not isinstance(data, Grouped):
         return Evaluated(model, data, evaluation, extras)

@@ -1,4 +1,4 @@
-"""How logits become graphs: by thresholds, or the likeliest valid molecules."""
+"""How logits become graphs: by thresholds, the likeliest valid molecules, or the likeliest known graphs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from graphwright.decoding.candidates import LOOKED_AT, Candidates, plain_candidates, valid_candidates
 from graphwright.decoding.formula import Formula
+from graphwright.decoding.known import Library, Placement, known_candidates
 from graphwright.graphs import Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS
 
@@ -24,6 +25,16 @@ class Decoder(StrEnum):
     """Every decision by itself, at its most probable value."""
     VALID = "valid"
     """The most probable molecule that obeys valence and is in one piece."""
+    KNOWN = "known"
+    """The most probable of the graphs that the model was trained on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The graphs to choose from, and which slots their nodes are put on."""
+
+    library: Library
+    placement: Placement
 
 
 @dataclass(frozen=True)
@@ -53,10 +64,17 @@ def candidates(
     *,
     effort: Effort = PREDICTING,
     formulas: Bounds | None = None,
+    known: Known | None = None,
 ) -> list[Candidates]:
-    """For every sample its most probable distinct graphs, up to `count`; valid ones obey the formulas."""
+    """For every sample its most probable distinct graphs, up to `count`; all but plain ones obey the formulas."""
     if decoder is Decoder.PLAIN:
         return plain_candidates(prediction, vocabulary, count, looked_at=effort.looked_at)
+    if decoder is Decoder.KNOWN:
+        if known is None:
+            raise ValueError("there are no known graphs to choose from")
+        return known_candidates(
+            prediction, vocabulary, known.library, count, placement=known.placement, formulas=formulas
+        )
     if vocabulary.edges != BONDS:
         raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
     return valid_candidates(
@@ -64,8 +82,8 @@ def candidates(
     )
 
 
-def ranking(decoder: Decoder, count: int) -> Ranking:
+def ranking(decoder: Decoder, count: int, known: Known | None = None) -> Ranking:
     """The `candidates` of the many predictions of an evaluation."""
     return lambda prediction, vocabulary, formulas: candidates(
-        prediction, vocabulary, decoder, count, effort=RANKING, formulas=formulas
+        prediction, vocabulary, decoder, count, effort=RANKING, formulas=formulas, known=known
     )

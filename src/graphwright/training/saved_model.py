@@ -12,20 +12,22 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from graphwright.decoding import Formula, harden
+from graphwright.decoding import Formula, Library, Placement, harden
 from graphwright.decoding.candidates import Candidate
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
-from graphwright.settings import Run
+from graphwright.settings import MatchingKind, Run
 from graphwright.tasks import Bounding, Task, task_of
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
-from graphwright.training.decoders import Decoder, candidates
+from graphwright.training.decoders import Decoder, Known, candidates
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """Models that come with the package, a folder each."""
 MODEL_NAME = "model"
+MOST_KNOWN = 20_000
+"""Training samples whose graphs the known decoder chooses from: the first so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,15 @@ class SavedModel:
         """The labels of its graphs."""
         return self.task.vocabulary
 
+    @cached_property
+    def known(self) -> Known:
+        """The distinct graphs of its training data, placed as it was trained to place them."""
+        data = self.task.data("train")
+        graphs = (data[index].graph for index in range(min(len(data), MOST_KNOWN)))
+        in_order = self.run.matching.kind is MatchingKind.ORDER
+        placement = Placement.IN_ORDER if in_order else Placement.BEST
+        return Known(Library.of(graphs, self.task.capacity), placement)
+
     def compiled(self) -> SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.
 
@@ -74,17 +85,18 @@ class SavedModel:
         """The graph of each input, one or many: pictures, or SMILES, RDKit molecules and bit vectors.
 
         A batch (b, ...) as the task's data sets make it is taken as it is. `top` above 1, or another decoder than
-        the plain one, adds that many candidates with a probability each. With a formula, which only the valid
-        decoder obeys, every graph has it.
+        the plain one, adds that many candidates with a probability each. With a formula, which the plain decoder
+        does not obey, every graph has it.
         """
-        if formula is not None and decoder is not Decoder.VALID:
-            raise ValueError(f"only the valid decoder obeys a formula, not the {decoder.value} one")
+        if formula is not None and decoder is Decoder.PLAIN:
+            raise ValueError("the plain decoder does not obey a formula; the valid and the known one do")
         prediction = self.predictor(self.task.inputs(given)).graphs
         if top != 1 or decoder is not Decoder.PLAIN:
             bounds = self.task.bounds(given) if isinstance(self.task, Bounding) else None
             if formula is not None:
                 bounds = [formula] * len(prediction)
-            found = candidates(prediction, self.vocabulary, decoder, top, formulas=bounds)
+            known = self.known if decoder is Decoder.KNOWN else None
+            found = candidates(prediction, self.vocabulary, decoder, top, formulas=bounds, known=known)
             ranked = [each.candidates for each in found]
             return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in ranked]
         graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)

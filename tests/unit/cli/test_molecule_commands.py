@@ -8,8 +8,10 @@ import pytest
 from rdkit import Chem
 
 from graphwright.cli import main as cli
-from graphwright.graphs import from_json
+from graphwright.graphs import from_json, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
+from graphwright.training.decoders import Decoder
+from graphwright.training.saved_model import load_model
 from tiny_molecules import BAD, SMILES, tiny_file, write_molecules
 
 EXTRAS = {"validity", "tanimoto", "same_fingerprint", "isomorphic_skeleton", "top5", "top10"}
@@ -35,6 +37,20 @@ def test_evaluate_decodes_to_valid_molecules(tiny_molecule_run, tmp_path):
     assert facts["validity"] == 100
     assert facts["decode"] == "valid"
     assert 0 <= facts["decode_proved"] <= 100
+
+
+def test_known_graphs_are_those_of_the_training_data(tiny_molecule_run, tmp_path):
+    facts = figures(tiny_molecule_run, "--samples", 4, "--decode", "known", out=tmp_path / "a.json")
+    assert facts["validity"] == 100
+    assert facts["decode"] == "known"
+    assert "decode_proved" not in facts
+    model = load_model(str(tiny_molecule_run))
+    data = model.task.data("train")
+    trained = [data[index].graph for index in range(len(data))]
+    for predicted in model.predict(["CCO", "CCN"], top=3, decoder=Decoder.KNOWN):
+        assert len(predicted.candidates) == 3
+        assert all(any(is_isomorphic(each.graph, graph) for graph in trained) for each in predicted.candidates)
+        assert predicted.candidates[0].proved is False
 
 
 def test_evaluate_takes_all_usable_rows_of_a_file_whatever_its_splits(tiny_molecule_run, tmp_path, capsys):

@@ -1,0 +1,235 @@
+"""The most probable of graphs that are known beforehand, such as those of the training data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphwright.decoding.candidates import Candidate, Candidates, plain_candidates
+from graphwright.decoding.formula import Formula
+from graphwright.decoding.score import BoolArray, FloatArray, SlotScores, slot_scores
+from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, is_isomorphic, refinement_hash
+from graphwright.transport import (
+    Divergence,
+    EdgeTerm,
+    MatchingProblem,
+    Relaxation,
+    SelfLoops,
+    assign,
+    conditional_gradient,
+)
+
+Codes = NDArray[np.int64]
+PLACED_AT_ONCE = 64
+"""Graphs that are placed on the slots between two looks at whether a better one can still come."""
+PLACED = 512
+"""Graphs that are placed for one prediction at most: a second or so at 32 slots."""
+
+
+class Placement(StrEnum):
+    """Which slots a known graph's nodes are put on."""
+
+    BEST = "best"
+    """Those that make it most probable, as far as conditional gradient finds them."""
+    IN_ORDER = "in order"
+    """The first ones, in the graph's own order: for a model that was trained so."""
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Distinct graphs of one vocabulary, padded to a model's slots."""
+
+    graphs: tuple[Graph, ...]
+    batch: GraphBatch
+
+    @classmethod
+    def of(cls, graphs: Iterable[Graph], slots: int) -> Library:
+        """The graphs, each once however often it comes, without those that have no node or too many."""
+        kept: list[Graph] = []
+        places: dict[str, list[int]] = {}
+        for graph in graphs:
+            if not 0 < graph.size <= slots:
+                continue
+            same = places.setdefault(refinement_hash(graph), [])
+            if not any(is_isomorphic(kept[at], graph) for at in same):
+                same.append(len(kept))
+                kept.append(graph)
+        if not kept:
+            raise ValueError(f"there is no graph of 1 to {slots} nodes to choose from")
+        return cls(tuple(kept), GraphBatch.collate(kept, slots))
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+
+def known_candidates(
+    prediction: Prediction,
+    vocabulary: Vocabulary,
+    library: Library,
+    count: int,
+    *,
+    placement: Placement = Placement.BEST,
+    formulas: Sequence[Formula | None] | None = None,
+) -> list[Candidates]:
+    """For every sample the `count` graphs of the library that the model holds most probable.
+
+    Where a formula leaves no graph of the library, the plain decoder answers. Atoms alone are compared with a
+    formula: a library's graphs are real, so their hydrogens follow. Nothing is proved: a graph may have a better
+    place than the one found.
+    """
+    if count < 1:
+        raise ValueError(f"the number of candidates must be at least 1, got {count}")
+    if library.batch.vocabulary != vocabulary or library.batch.capacity != prediction.capacity:
+        raise ValueError("the library's graphs have another vocabulary, or other slots, than the prediction")
+    if formulas is not None and len(formulas) != len(prediction):
+        raise ValueError(f"{len(formulas)} formulas for {len(prediction)} predictions")
+    contents = _Contents.of(library)
+    results = []
+    for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
+        start = time.perf_counter()
+        formula = None if formulas is None else formulas[sample]
+        allowed = contents.within(formula, vocabulary)
+        if not len(allowed):
+            results += plain_candidates(_one(prediction, sample), vocabulary, count)
+            continue
+        log_probabilities = in_order(scores, library.batch, allowed)
+        if placement is Placement.BEST:
+            log_probabilities = _best_places(scores, library.batch, contents, allowed, log_probabilities, count)
+        results.append(_ranked(library, allowed, log_probabilities, count, start))
+    return results
+
+
+def in_order(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray:
+    """(k,) log-probabilities of some of the graphs, their nodes on the first slots in their order."""
+    chosen = graphs.select(torch.from_numpy(which))
+    return _log_probabilities(scores, chosen.mask.numpy(), chosen.node_labels.numpy(), chosen.edge_labels.numpy())
+
+
+def _log_probabilities(scores: SlotScores, presence: BoolArray, labels: Codes, edges: Codes) -> FloatArray:
+    """(k,) of decisions (k, n), (k, n), (k, n, n) on the slots, those of absent ones not counted."""
+    slots = np.arange(scores.slots)
+    first, second = np.triu_indices(scores.slots, 1)
+    pairs = scores.edges[first, second, edges[:, first, second]]
+    result: FloatArray = (
+        scores.presence[slots, presence.astype(np.int64)].sum(1)
+        + (scores.labels[slots, labels] * presence).sum(1)
+        + (pairs * (presence[:, first] & presence[:, second])).sum(1)
+    )
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Contents:
+    """What the graphs of a library are made of: kinds (c, labels) counts of nodes, kind (k,) of each graph."""
+
+    kinds: Codes
+    kind: Codes
+
+    @classmethod
+    def of(cls, library: Library) -> _Contents:
+        batch = library.batch
+        labels = torch.nn.functional.one_hot(batch.node_labels, len(batch.vocabulary.nodes))
+        counts = (labels * batch.mask[:, :, None]).sum(1).numpy()
+        kinds, kind = np.unique(counts, axis=0, return_inverse=True)
+        return cls(kinds, kind.reshape(-1))
+
+    def within(self, formula: Formula | None, vocabulary: Vocabulary) -> Codes:
+        """The graphs that a formula allows."""
+        if formula is None:
+            return np.arange(len(self.kind))
+        names = vocabulary.nodes
+        allowed = np.array(
+            [
+                formula.admits(dict(zip(names, kind.tolist(), strict=True)), formula.hydrogens or 0)
+                for kind in self.kinds
+            ]
+        )
+        return np.flatnonzero(allowed[self.kind])
+
+    def bounds(self, scores: SlotScores) -> FloatArray:
+        """(k,) what no place of a graph exceeds: its nodes on their best slots, its edges for nothing."""
+        n, sizes = scores.slots, self.kinds.sum(1)
+        columns = np.full((len(self.kinds), n), -1)
+        for at, kind in enumerate(self.kinds):
+            columns[at, : sizes[at]] = np.repeat(np.arange(len(kind)), kind)
+        present = scores.presence[:, 1:] + scores.labels
+        gains = np.where(
+            columns[:, None, :] < 0, scores.presence[:, :1], present[:, columns.clip(0)].swapaxes(0, 1)
+        )
+        taken = assign(torch.from_numpy(-gains)).numpy()
+        best: FloatArray = np.take_along_axis(gains, taken[:, :, None], 2)[:, :, 0].sum(1)
+        return best[self.kind]
+
+
+def _best_places(
+    scores: SlotScores,
+    graphs: GraphBatch,
+    contents: _Contents,
+    allowed: Codes,
+    in_order: FloatArray,
+    count: int,
+) -> FloatArray:
+    """(k,) log-probabilities at the best places found; graphs that cannot be among the first are left out."""
+    bounds = contents.bounds(scores)[allowed]
+    found = in_order.copy()
+    for chosen in _parts(np.argsort(-bounds, kind="stable")[:PLACED], PLACED_AT_ONCE):
+        least = np.sort(found)[-min(count, len(found))]
+        if bounds[chosen[0]] <= least:
+            break
+        found[chosen] = np.maximum(found[chosen], _placed(scores, graphs, allowed[chosen]))
+    return found
+
+
+def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray:
+    """(k,) log-probabilities of some of the graphs where conditional gradient puts them."""
+    batch = graphs.select(torch.from_numpy(which))
+    k, n = batch.mask.shape
+    sizes = batch.sizes.clamp_min(1)[:, None, None]
+    labels = torch.from_numpy(scores.presence[:, 1:] + scores.labels)[:, batch.node_labels].movedim(0, 1)
+    absent = torch.from_numpy(scores.presence[:, :1])
+    # The objective counts every pair twice and divides by the square of the size.
+    linear = torch.where(batch.mask[:, None, :], -labels, -absent) * 2 / sizes**2
+    logits = torch.from_numpy(scores.edges).movedim(-1, 0).expand(k, -1, -1, -1).contiguous()
+    edges = EdgeTerm(logits, batch.edge_one_hot(torch.float64), Divergence.CROSS_ENTROPY, 1.0)
+    problem = MatchingProblem(linear, (edges,), batch.node_mask(torch.float64), SelfLoops.EXCLUDED, Relaxation())
+    node = assign(-conditional_gradient(problem).matrix)  # of each slot
+    presence = batch.mask.gather(1, node)
+    on_slots = batch.edge_labels.gather(1, node[:, :, None].expand(k, n, n)).gather(
+        2, node[:, None, :].expand(k, n, n)
+    )
+    return _log_probabilities(
+        scores, presence.numpy(), batch.node_labels.gather(1, node).numpy(), on_slots.numpy()
+    )
+
+
+def _ranked(library: Library, allowed: Codes, found: FloatArray, count: int, start: float) -> Candidates:
+    best = np.argsort(-found, kind="stable")[:count]
+    shares = np.exp(found[best] - np.logaddexp.reduce(found[best]))
+    return Candidates(
+        tuple(
+            Candidate(
+                library.graphs[allowed[at]], float(found[at]), float(np.exp(found[at])), float(share), proved=False
+            )
+            for at, share in zip(best, shares, strict=True)
+        ),
+        time.perf_counter() - start,
+    )
+
+
+def _parts(order: Codes, size: int) -> Iterator[Codes]:
+    return (order[start : start + size] for start in range(0, len(order), size))
+
+
+def _one(prediction: Prediction, sample: int) -> Prediction:
+    here = slice(sample, sample + 1)
+    return Prediction(
+        prediction.presence[here],
+        prediction.edges[here],
+        None if prediction.node_labels is None else prediction.node_labels[here],
+    )
