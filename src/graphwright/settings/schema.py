@@ -133,6 +133,8 @@ class Matching(Settings):
     """Mirror descent: Sinkhorn steps in each, K_in."""
     steps: Count = 20
     """Conditional gradient: steps at most."""
+    starts: Count = 1
+    """Conditional gradient: starts, the uniform plan first, then random ones; the best result counts."""
     refinement: Annotated[int, Field(ge=0)] = 3
     """Refined: mirror steps after the learned plan."""
     unrolled: bool = False

@@ -31,7 +31,7 @@ from graphwright.models.relationformer import RelationDecoder, RelationHead
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run, Teacher
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import task_of
-from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent
+from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent, multi_start
 
 
 def loss_settings(loss: Loss) -> LossSettings:
@@ -108,7 +108,9 @@ class _ConditionalGradient:
     settings: Matching
 
     def __call__(self, problem: MatchingProblem) -> Tensor:
-        return conditional_gradient(problem, iterations=self.settings.steps).matrix
+        solver = partial(conditional_gradient, iterations=self.settings.steps)
+        # Random starts are drawn where dropout is, so that a resumed run draws the same.
+        return multi_start(problem, solver, self.settings.starts, torch.default_generator).matrix
 
 
 def _teacher(matching: Matching) -> Callable[[MatchingProblem], Tensor]:

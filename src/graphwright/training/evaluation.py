@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from graphwright.decoding import Candidates, Slots, harden
-from graphwright.graphs import Graph, Vocabulary
+from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import AlignedSlots, Report, evaluate_graphs
 from graphwright.models import inputs_to
 from graphwright.tasks import Bounded, Samples
 from graphwright.training.decoders import Ranking
-from graphwright.transport import mirror_descent, round_to_permutation
+from graphwright.transport import Relaxation, conditional_gradient, multi_start, round_to_permutation
+
+STARTS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,18 @@ class Evaluation:
 
 
 @torch.no_grad()
+def alignments(prediction: Prediction, target: GraphBatch, loss: LossSettings) -> Tensor:
+    """(b, n) the slot of each target position: the best of a few starts of conditional gradient on J.
+
+    One start is not enough: a graph with symmetries is as well served from the uniform plan by many plans between
+    which nothing decides, and on 32 slots one start loses half of the scaffolds that are predicted exactly.
+    """
+    problem = matching_problem(prediction, target, replace(loss, relaxation=Relaxation()))
+    plan = multi_start(problem, conditional_gradient, STARTS, torch.Generator().manual_seed(0)).matrix
+    return round_to_permutation(plan.mT)
+
+
+@torch.no_grad()
 def evaluate_predictor(
     predictor: nn.Module,
     samples: Samples,
@@ -45,10 +59,10 @@ def evaluate_predictor(
 ) -> Evaluation:
     """Predict the samples, decode without looking at the targets, and compare.
 
-    The alignment of the paper's diagnostic is the rounded plan of mirror descent on the labelled objective, the
-    same for every model, whatever matcher it was trained with. `advance` is told how many samples were done.
-    Graphs are decoded by thresholds, or are the first of those that `rank` finds; the paper's diagnostic is of
-    the thresholds always. Where samples come with bounds, such as molecular formulas, `rank` is told of them.
+    The alignment of the paper's diagnostic is `alignments`', whatever matcher a model was trained with. Graphs are
+    decoded by thresholds, or are the first of those that `rank` finds; the diagnostic is of the thresholds always.
+    Where samples come with bounds, such as molecular formulas, `rank` is told of them. `advance` is told how many
+    samples were done.
     """
     was_training = predictor.training
     predictor.eval()
@@ -64,8 +78,7 @@ def evaluate_predictor(
             if rank is not None:
                 bounds = samples.bounds(chosen) if isinstance(samples, Bounded) else None
                 ranked += rank(prediction, vocabulary, bounds)
-            plan = mirror_descent(matching_problem(prediction, target.to(device), loss)).matrix
-            assignments.append(round_to_permutation(plan.mT))
+            assignments.append(alignments(prediction, target.to(device), loss))
             targets += target.graphs()
             advance(len(target))
     finally:

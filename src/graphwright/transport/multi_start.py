@@ -21,15 +21,18 @@ Solver = Callable[[MatchingProblem, Tensor], Plan]
 def multi_start(problem: MatchingProblem, solver: Solver, starts: int, generator: torch.Generator) -> Plan:
     """Run a solver from the uniform plan and from `starts - 1` random ones; keep each sample's lowest objective.
 
-    The random starts are bistochastic and centred on the uniform plan. `generator` makes them reproducible.
+    The random starts are bistochastic and centred on the uniform plan, and the same for every sample, so that no
+    sample depends on the others of its batch. `generator` makes them reproducible.
     """
     check_count("starts", starts)
     uniform = uniform_plan(problem.batch, problem.capacity, problem.linear)
     best = solver(problem, uniform)
     for _ in range(starts - 1):
-        noise = torch.randn(uniform.shape, generator=generator, dtype=uniform.dtype, device=generator.device)
-        candidate = solver(problem, sinkhorn(noise.to(uniform.device), epsilon=1.0, iterations=20).matrix)
-        best = _better(best, candidate)
+        noise = torch.randn(
+            1, *uniform.shape[1:], generator=generator, dtype=uniform.dtype, device=generator.device
+        )
+        start = sinkhorn(noise.to(uniform.device), epsilon=1.0, iterations=20).matrix
+        best = _better(best, solver(problem, start.expand_as(uniform).contiguous()))
     return best
 
 

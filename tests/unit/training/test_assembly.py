@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphwright.graphs import GraphBatch
-from graphwright.losses import graph_loss
+from graphwright.losses import graph_loss, matching_problem
 from graphwright.matching import LabelMatcher, LearnedMatcher, RefinedMatcher, SolverMatcher, TaughtMatcher
 from graphwright.settings import MatchingKind
 from graphwright.tasks.coloring import ColoringDataset, coloring_config
@@ -133,3 +133,19 @@ def test_a_matcher_is_taught_by_the_solver_that_the_settings_name(teacher):
     }
     assert torch.equal(model.matcher.train()(*given).plan, plans[teacher])
     assert not torch.equal(plans["mirror"], plans["conditional_gradient"])
+
+
+def test_more_starts_of_conditional_gradient_are_never_worse():
+    images, *tensors = batch(tiny_settings())
+    model = model_of(matching={"kind": "conditional_gradient"})
+    target = GraphBatch(*tensors, model.vocabulary)
+    predicted = model.predictor(images)
+    problem = matching_problem(predicted.graphs, target, model.loss)
+    one, many = (
+        build_matcher(tiny_settings(matching={"kind": "conditional_gradient", "starts": starts}))(
+            predicted.states, predicted.graphs, target
+        ).plan
+        for starts in (1, 6)
+    )
+    assert (problem.objective(many) <= problem.objective(one) + 1e-6).all()
+    assert not torch.equal(one, many)
