@@ -10,7 +10,7 @@ import torch
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.matching import LearnedMatcher, l1_cost
 from graphwright.models import TargetEncoder
-from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, Train
+from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, SlotView, Train
 
 LABELLED = Vocabulary(("a", "b", "c"), ("none", "single", "double"))
 PLAIN = Vocabulary()
@@ -109,6 +109,17 @@ def random_prediction(
     return Prediction(*(None if tensor is None else tensor.requires_grad_(requires_grad) for tensor in tensors))
 
 
+def sure_prediction(batch: GraphBatch, slots: torch.Tensor) -> Prediction:
+    """Logits that leave no doubt about the graphs, node `slots[s, i]` of graph s on slot i."""
+    b, n = batch.mask.shape
+    labels = torch.nn.functional.one_hot(batch.node_labels.gather(1, slots), len(batch.vocabulary.nodes))
+    matrix = batch.edge_labels.gather(1, slots[:, :, None].expand(b, n, n))
+    matrix = matrix.gather(2, slots[:, None, :].expand(b, n, n))
+    classes = torch.nn.functional.one_hot(matrix, len(batch.vocabulary.edges)).movedim(-1, 1)
+    presence = 2 * batch.mask.gather(1, slots).double() - 1
+    return Prediction(100 * presence, 100 * classes.double(), 100 * labels.double())
+
+
 def learned_matcher(
     vocabulary: Vocabulary = LABELLED,
     *,
@@ -120,6 +131,7 @@ def learned_matcher(
     detach: bool = False,
     random_signs: bool = False,
     places: int = 0,
+    slot_view: SlotView = SlotView.STATES,
     dtype: torch.dtype = torch.float64,
 ) -> LearnedMatcher:
     """A matcher of states of width 6, on a two-layer target encoder of width 8."""
@@ -134,4 +146,5 @@ def learned_matcher(
         epsilon=epsilon,
         iterations=iterations,
         detach_states=detach,
+        slot_view=slot_view,
     ).to(dtype)

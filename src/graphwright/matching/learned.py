@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
+from graphwright.models import TargetEncoder
 from graphwright.models.precision import full, without_autocast
+from graphwright.settings import SlotView
 from graphwright.transport import MatchingProblem, mirror_descent, pairwise_l1, sinkhorn
 
 Cost = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -47,7 +49,9 @@ class LearnedMatcher(Matcher):
 
     Slot states (with a code of the slot) and target states (padding replaced by one learned vector) are projected
     separately to `dimension`. Gradients flow through plan, cost and the target encoder, and into the predictor's
-    states unless `detach_states`.
+    states unless `detach_states`. Where `slot_view` is the graph, a slot is also what the target encoder makes of
+    the predicted graph around it, projected as a target node is: a prediction that is nearly right is then matched
+    before anything is learnt, and what is learnt of the target's nodes holds for the slots as well.
     """
 
     def __init__(
@@ -62,9 +66,11 @@ class LearnedMatcher(Matcher):
         epsilon: float,
         iterations: int,
         detach_states: bool,
+        slot_view: SlotView = SlotView.STATES,
     ) -> None:
         super().__init__()
         self.target_encoder = target_encoder
+        self.slot_view = slot_view
         self.slot_code = nn.Parameter(0.02 * torch.randn(slots, state_width))
         self.padding = nn.Parameter(torch.randn(target_width))
         self.project_slots = nn.Sequential(nn.LayerNorm(state_width), nn.Linear(state_width, dimension))
@@ -73,11 +79,24 @@ class LearnedMatcher(Matcher):
         self.epsilon = epsilon
         self.iterations = iterations
         self.detach_states = detach_states
+        if slot_view is SlotView.GRAPH:
+            # At first the predicted graph counts, not the states, and little of the encodings, which slots lack.
+            projection = self.project_slots[1]
+            assert isinstance(projection, nn.Linear)
+            nn.init.zeros_(projection.weight)
+            nn.init.zeros_(projection.bias)
+            assert isinstance(target_encoder, TargetEncoder)
+            if target_encoder.place is not None:
+                nn.init.normal_(target_encoder.place.weight, std=0.02)
 
-    def plan(self, states: Tensor, target: GraphBatch) -> Tensor:
-        """(b, n, n) plans of slot states (b, n, width)."""
+    def plan(self, states: Tensor, target: GraphBatch, prediction: Prediction | None = None) -> Tensor:
+        """(b, n, n) plans of slot states (b, n, width), and of the prediction where that is looked at."""
         seen = states.detach() if self.detach_states else states
         slots = self.project_slots(seen + self.slot_code)
+        if self.slot_view is SlotView.GRAPH:
+            if prediction is None:
+                raise ValueError("this matcher looks at predicted graphs, and was given none")
+            slots = slots + self._seen_as_nodes(detached(prediction) if self.detach_states else prediction)
         nodes = torch.where(target.mask[:, :, None], self.target_encoder(target), self.padding)
         places = self.project_nodes(nodes)
         # At these temperatures half the digits are none.
@@ -86,9 +105,17 @@ class LearnedMatcher(Matcher):
             total = cost.sum((1, 2), keepdim=True).clamp_min(LEAST_TOTAL)
             return sinkhorn(cost / total, self.epsilon, self.iterations).matrix
 
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:  # noqa: ARG002
+    def _seen_as_nodes(self, prediction: Prediction) -> Tensor:
+        """(b, n, dimension) the slots as if they were nodes of a target, absent ones as its padding."""
+        assert isinstance(self.target_encoder, TargetEncoder)
+        here = prediction.presence.sigmoid()[:, :, None]
+        nodes = self.target_encoder.soft(prediction)
+        result: Tensor = self.project_nodes(here * nodes + (1 - here) * self.padding)
+        return result
+
+    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
         """Plans with gradient."""
-        plan = self.plan(states, target)
+        plan = self.plan(states, target, prediction)
         return Match(plan, plan.new_zeros(len(plan)), {"row_entropy": row_entropy(plan, target)})
 
 

@@ -69,7 +69,7 @@ class TaughtMatcher(Matcher):
 
     def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
         """The solver's plans while teaching, then the learned ones."""
-        plan = self.learned.plan(states, target)
+        plan = self.learned.plan(states, target, prediction)
         health = {"row_entropy": row_entropy(plan, target), "solver": float(self.taught)}
         nothing = plan.new_zeros(len(plan))
         if not self.training:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphwright.graphs import GraphBatch, Vocabulary
+from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.models.positional import flip_signs, laplacian_encoding
 
 MOST_GROUPS = 4
@@ -56,6 +56,26 @@ class TargetEncoder(nn.Module):
         n = target.capacity
         sorted_states = torch.cat([functional.pad(part, (0, 0, 0, n - part.shape[1])) for part in parts])
         return sorted_states[order.argsort()]
+
+    def soft(self, prediction: Prediction) -> Tensor:
+        """(b, n, width) states of predicted slots, as of a graph whose nodes, labels and edges are probabilities.
+
+        A prediction that is certain gets the states of its graph, encodings and codes of places apart.
+        """
+        here = prediction.presence.sigmoid()[:, :, None]
+        if prediction.node_labels is None:
+            states = self.labels.weight[0] * here
+        else:
+            states = prediction.node_labels.softmax(2) @ self.labels.weight * here
+        edges = prediction.edges
+        classes = edges.sigmoid()[:, None] if edges.ndim == 3 else edges.softmax(1)[:, 1:]
+        apart = 1 - torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device)
+        joined = classes * (here * here.mT * apart)[:, None]
+        relations = joined.transpose(1, 2).flatten(2)
+        for layer in self.layers:
+            states = layer(states, relations) * here
+        result: Tensor = self.norm(states)
+        return result
 
     def _encode(self, target: GraphBatch) -> Tensor:
         dtype = self.labels.weight.dtype

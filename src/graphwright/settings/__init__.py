@@ -16,6 +16,7 @@ from graphwright.settings.schema import (
     Model,
     Precision,
     Run,
+    SlotView,
     Teacher,
     Train,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Run",
     "Section",
     "SettingsError",
+    "SlotView",
     "SpectrumTask",
     "TaskSettings",
     "Teacher",

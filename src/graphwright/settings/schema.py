@@ -92,6 +92,13 @@ class CostKind(StrEnum):
     INNER_PRODUCT = "inner_product"
 
 
+class SlotView(StrEnum):
+    """What a learned matcher sees of a slot."""
+
+    STATES = "states"
+    GRAPH = "graph"
+
+
 class Teacher(StrEnum):
     """What a matcher can be taught by."""
 
@@ -121,6 +128,8 @@ class Matching(Settings):
     """Laplacian eigenvectors given to the target encoder; 0 makes the matcher equivariant."""
     random_signs: bool = True
     """Flip their signs at random in training."""
+    slot_view: SlotView = SlotView.STATES
+    """What the learned matcher sees of a slot: the decoder's state, or also the predicted graph around it."""
     places: bool = False
     """Give the target encoder each node's place too, where the data's order means something (molecules)."""
     detach_states: bool = False

@@ -144,6 +144,7 @@ def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatche
         epsilon=matching.epsilon,
         iterations=matching.iterations,
         detach_states=detach,
+        slot_view=matching.slot_view,
     )
 
 

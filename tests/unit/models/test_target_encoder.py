@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphwright.graphs import GraphBatch, Vocabulary
+from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.models import TargetEncoder
-from tiny import LABELLED, PLAIN, complete, cycle, from_edges, random_batch, star
+from tiny import LABELLED, PLAIN, complete, cycle, from_edges, random_batch, star, sure_prediction
 
 
 def encoder(
@@ -137,3 +137,29 @@ def test_every_parameter_gets_a_gradient(positions):
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize("vocabulary", [LABELLED, PLAIN])
+def test_a_prediction_without_doubt_has_the_states_of_its_graph(vocabulary):
+    batch = random_batch(np.random.default_rng(2), [6, 3, 5, 1], 6, vocabulary)
+    slots = torch.stack([torch.randperm(6, generator=torch.Generator().manual_seed(seed)) for seed in range(4)])
+    module = encoder(vocabulary)
+    predicted = sure_prediction(batch, slots)
+    if vocabulary is PLAIN:
+        predicted = Prediction(predicted.presence, predicted.edges[:, 1] - predicted.edges[:, 0])
+    states, here = module.soft(predicted), batch.mask.gather(1, slots)
+    torch.testing.assert_close(states[here], gathered(module(batch), slots)[here], atol=1e-9, rtol=0)
+
+
+def test_doubt_lies_between():
+    batch = GraphBatch.collate([star(3)])
+    module, slots = encoder(PLAIN), torch.arange(4)[None]
+    with_edges = sure_prediction(batch, slots)
+    halves = Prediction(with_edges.presence, torch.zeros(1, 4, 4, dtype=torch.float64))
+    without = Prediction(with_edges.presence, torch.full((1, 4, 4), -100.0, dtype=torch.float64))
+    full = Prediction(with_edges.presence, with_edges.edges[:, 1] - with_edges.edges[:, 0])
+    far = (module.soft(full) - module.soft(without)).norm()
+    assert (module.soft(full) - module.soft(halves)).norm() < far
+    assert (module.soft(without) - module.soft(halves)).norm() < far
+    loops = full.edges + 200 * torch.eye(4, dtype=torch.float64)  # a slot is not its own neighbour
+    torch.testing.assert_close(module.soft(Prediction(full.presence, loops)), module.soft(full))
