@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphwright.decoding import Formula, FormulaRule, Library, Placement, known_candidates, slot_scores
-from graphwright.decoding.known import _Contents
+from graphwright.decoding.known import FREQUENCY, _Contents
 from graphwright.graphs import Graph, Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
 from tiny import LABELLED, random_batch, random_prediction
@@ -17,7 +17,8 @@ SLOTS = 5
 
 def library(seed: int, count: int = 12) -> Library:
     sizes = np.random.default_rng(seed).integers(1, SLOTS + 1, count).tolist()
-    return Library.of(random_batch(np.random.default_rng(seed), sizes, SLOTS).graphs(), SLOTS)
+    drawn = Library.of(random_batch(np.random.default_rng(seed), sizes, SLOTS).graphs(), SLOTS)
+    return Library.of(drawn.graphs, SLOTS)  # each met once
 
 
 def prediction(seed: int, count: int = 3, scale: float = 2.0) -> Prediction:
@@ -95,6 +96,20 @@ def test_in_order_the_first_slots_are_taken_as_they_come():
     best = known_candidates(predicted, LABELLED, known, 1)
     for placed, ordered in zip(best, every, strict=True):
         assert placed.candidates[0].log_score >= ordered.candidates[0].log_score - 1e-9
+
+
+def test_of_graphs_as_probable_the_one_met_more_often_comes_first():
+    graphs = random_batch(np.random.default_rng(1), [3, 3], SLOTS).graphs()
+    nothing_said = Prediction(torch.zeros(1, SLOTS), torch.zeros(1, 3, SLOTS, SLOTS), torch.zeros(1, SLOTS, 3))
+    for rare, common in (graphs, graphs[::-1]):
+        known = Library.of([rare, *[common] * 4], SLOTS)
+        assert known.counts.tolist() == [1, 4]
+        for placement in Placement:
+            first, second = known_candidates(nothing_said, LABELLED, known, 2, placement=placement)[0].candidates
+            assert is_isomorphic(first.graph, common)
+            assert first.probability == pytest.approx(second.probability)
+            assert first.log_score - second.log_score == pytest.approx(FREQUENCY * np.log(4))
+            assert first.share > second.share
 
 
 def test_a_library_holds_every_graph_once_and_none_that_does_not_fit():
