@@ -31,7 +31,7 @@ PLACED_AT_ONCE = 64
 PLACED = 512
 """Graphs that are placed for one prediction at most: a second or so at 32 slots."""
 FREQUENCY = 0.5
-"""Weight of the logarithm of how often a graph was met. The model's log-probability has the frequencies in it, but,
+"""Weight of the logarithm of how often a graph was met. The model's log-probability has the frequencies in it but,
 a sum over decisions as if they were independent, is too sure of itself. Chosen on MassBank's validation fold."""
 
 
