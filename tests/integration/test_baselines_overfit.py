@@ -27,7 +27,6 @@ def settings(model: dict[str, str] | None = None, matching: dict[str, str] | Non
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_trained_baseline_learns_eight_samples_by_heart(name):
     run = settings(*TRAINED[name])

@@ -24,17 +24,23 @@ def samples(store: Store, job: Job) -> str:
     return (store.folder(job) / "samples.csv").read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["processes", "ray"])
-def test_engines_give_the_results_of_one_process_and_a_failure_stays_alone(engine, tmp_path):
-    plain, other = Store(tmp_path / "plain"), Store(tmp_path / "other")
-    for _ in InProcess().run(JOBS, plain, never):
+@pytest.mark.parametrize(
+    ("engine", "count"),
+    [
+        ("processes", 1),
+        pytest.param("processes", 3, marks=pytest.mark.slow),
+        pytest.param("ray", 3, marks=pytest.mark.slow),
+    ],
+)
+def test_engines_give_the_results_of_one_process_and_a_failure_stays_alone(engine, count, tmp_path):
+    plain, other, jobs = Store(tmp_path / "plain"), Store(tmp_path / "other"), JOBS[:count]
+    for _ in InProcess().run(jobs, plain, never):
         pass
     made = Processes(2, 1) if engine == "processes" else RayCluster(2, 1)
-    outcomes = {outcome.job.key: outcome for outcome in made.run([*JOBS, BROKEN], other, never)}
+    outcomes = {outcome.job.key: outcome for outcome in made.run([*jobs, BROKEN], other, never)}
     assert outcomes[BROKEN.key].state is State.FAILED
     assert "no baseline 'oracle'" in outcomes[BROKEN.key].reason
-    for job in JOBS:
+    for job in jobs:
         assert outcomes[job.key].state is State.DONE
         assert samples(other, job) == samples(plain, job)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from graphwright.cli.exit_codes import DONE, INTERRUPTED, SOME_FAILED
@@ -16,10 +17,12 @@ from graphwright.cli.memory import keep_freed_memory
 from graphwright.training.interrupt import Interrupts
 
 if TYPE_CHECKING:
-    from graphwright.experiments import Configuration, Engine, Estimate, Grid, Progress, Reproduced, Scale
+    from graphwright.experiments import Configuration, Engine, Estimate, Grid, Progress, Reproduced, Scale, Store
 
 NAMES = ("table1", "table2", "frontier", "scaling", "comparison", "examples", "propositions")
 SCALES = ("smoke", "cpu", "paper")
+PAGES = ("examples", "propositions")
+"""They have no runs of their own, only a page: examples draw those of table1, or shipped models."""
 OUT = Path("runs/reproduce")
 WIDE = 200
 """Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
@@ -96,42 +99,45 @@ def _reproduce(arguments: argparse.Namespace, console: Console) -> int:
 
     scale = Scale(arguments.scale)
     failed: list[str] = []
-    for name in _names(arguments):
-        if name == "propositions":
-            found = write_propositions(arguments.out, scale)
-            failed += [f"{name}: {line}" for line in found.broken]
-            console.print(f"wrote {found.folder / 'README.md'}")
-            continue
-        result = _reproduce_grid(name, scale, arguments, console)
-        if result.interrupted:
-            print(
-                f"interrupted; what was done is in {arguments.out}. Give the same command again to go on.",
-                file=sys.stderr,
-            )
-            return INTERRUPTED
-        failed += [f"{name}: {line}" for line in result.unfinished]
-        console.print(f"wrote {result.folder / 'README.md'}")
+    with Interrupts() as interrupts:
+        for name in _names(arguments):
+            if name == "propositions":
+                found = write_propositions(arguments.out, scale)
+                folder, lines, interrupted = found.folder, found.broken, False
+            else:
+                result = _reproduce_grid(name, scale, arguments, console, interrupts)
+                folder, lines, interrupted = result.folder, result.unfinished, result.interrupted
+            # An interrupt while a page is written or drawn has stopped no run.
+            if interrupted or interrupts.pending:
+                print(
+                    f"interrupted; what was done is in {arguments.out}. Give the same command again to go on.",
+                    file=sys.stderr,
+                )
+                return INTERRUPTED
+            failed += [f"{name}: {line}" for line in lines]
+            console.print(f"wrote {folder / 'README.md'}")
     for line in failed:
         print(line, file=sys.stderr)
     return SOME_FAILED if failed else DONE
 
 
-def _reproduce_grid(name: str, scale: Scale, arguments: argparse.Namespace, console: Console) -> Reproduced:
+def _reproduce_grid(
+    name: str, scale: Scale, arguments: argparse.Namespace, console: Console, interrupts: Interrupts
+) -> Reproduced:
     from graphwright.experiments import read_grid, reproduce, write_examples
 
-    grid, interrupts = read_grid(name), Interrupts()
+    grid = read_grid(name)
     make = write_examples if name == "examples" else reproduce
     engine = _engine(arguments, grid, scale)
-    with interrupts:
-        return make(
-            grid,
-            scale,
-            arguments.out,
-            engine,
-            seeds=arguments.seeds,
-            stopped=lambda: interrupts.pending,
-            report=lambda progress: _show(console, name, progress),
-        )
+    return make(
+        grid,
+        scale,
+        arguments.out,
+        engine,
+        seeds=arguments.seeds,
+        stopped=lambda: interrupts.pending,
+        report=lambda progress: _show(console, name, progress),
+    )
 
 
 def _show(console: Console, name: str, progress: Progress) -> None:
@@ -161,49 +167,68 @@ def _engine(arguments: argparse.Namespace, grid: Grid, scale: Scale) -> Engine:
 
 
 def _print_status(arguments: argparse.Namespace, console: Console) -> int:
-    """Counts of every experiment and scale; of one experiment at one scale, every job."""
-    from graphwright.experiments import Scale, State, job_list, read_grid, status, store_of
+    """Counts and page of every experiment and scale; of one experiment at one scale, every job."""
+    from graphwright.experiments import Scale, State, job_list, page_written, read_grid, status, store_of
 
-    store = store_of(arguments.out)
-    names = [name for name in _names(arguments) if name != "propositions"]
+    store, names = store_of(arguments.out), _names(arguments)
     scales = [Scale(arguments.scale)] if arguments.scale else list(Scale)
     table = Table(title=f"in {arguments.out}", title_justify="left")
-    for heading in ("experiment", "scale", "configurations", "jobs", *State):
-        table.add_column(str(heading), justify="left" if heading in ("experiment", "scale") else "right")
+    for heading in ("experiment", "scale", "configurations", "jobs", *State, "page"):
+        table.add_column(str(heading), justify="left" if heading in ("experiment", "scale", "page") else "right")
+    unclaimed = store.finished()
     for name in names:
         for scale in scales:
-            found = status(read_grid(name), scale, store, arguments.seeds)
-            counts = [str(found.counts[state] or "") for state in State]
-            table.add_row(name, str(scale), str(found.configurations), str(found.jobs), *counts)
+            counts = [""] * (2 + len(State))
+            if name != "propositions":
+                found = status(read_grid(name), scale, store, arguments.seeds)
+                unclaimed -= found.keys
+                if name not in PAGES:
+                    numbers = (found.configurations, len(found.keys), *(found.counts[state] for state in State))
+                    counts = [str(number or "") for number in numbers]
+            page = "written" if page_written(arguments.out, name, scale) else "not written"
+            table.add_row(name, str(scale), *counts, page)
     console.print(table)
-    if len(names) == len(scales) == 1:
+    console.print(f"{len(unclaimed)} finished runs in {store.root} belong to none of these.", markup=False)
+    if len(names) == len(scales) == 1 and names[0] not in PAGES:
         detail = Table()
         for heading in ("column", "method", "seed", "state", "folder"):
             detail.add_column(heading)
         for job in job_list(read_grid(names[0]), scales[0], store, arguments.seeds):
             state = f"{job.state}: {job.reason}" if job.reason else str(job.state)
             seed = "" if job.seed is None else str(job.seed)
-            detail.add_row(job.column, job.method, seed, state, str(store.root / job.key))
+            detail.add_row(job.column, job.method, seed, escape(state), str(store.root / job.key))
         console.print(detail)
     return DONE
 
 
+def _to_run(name: str, scale: Scale, store: Store, seeds: int | None) -> list[Configuration]:
+    """What an experiment's page is made from."""
+    from graphwright.experiments import expand, read_grid, runs_wanted
+
+    if name == "propositions":
+        return []
+    grid = read_grid(name)
+    return runs_wanted(grid, scale, store, seeds) if name == "examples" else expand(grid, scale, seeds)
+
+
 def _print_estimates(arguments: argparse.Namespace, console: Console) -> int:
     """The grid, what a step of every configuration takes here, and the hours."""
-    from graphwright.experiments import Scale, estimates, expand, measured_cost, read_grid, store_of, wall_seconds
+    from graphwright.experiments import Scale, estimates, measured_cost, read_grid, store_of, wall_seconds
 
     scale, store = Scale(arguments.scale), store_of(arguments.out)
-    names = [name for name in _names(arguments) if name not in ("propositions", "examples")]
+    names = _names(arguments)
     configurations: list[Configuration] = []
     owners: list[str] = []
     count, threads = 1, 1
     for name in names:
-        grid = read_grid(name)
-        own = expand(grid, scale, arguments.seeds)
+        own = _to_run(name, scale, store, arguments.seeds)
+        if not own:
+            console.print(f"{name} at scale {scale}: a page without runs of its own")
+            continue
         configurations += own
         owners += [name] * len(own)
-        count, threads = _jobs(arguments, grid, scale)
-    table = Table(title=f"{', '.join(names)} at scale {scale}", title_justify="left")
+        count, threads = _jobs(arguments, read_grid(name), scale)
+    table = Table(title=f"{', '.join(dict.fromkeys(owners))} at scale {scale}", title_justify="left")
     for heading in ("experiment", "column", "method"):
         table.add_column(heading)
     for heading in ("jobs left", "ms per sample", "steps", "minutes each"):
@@ -218,7 +243,8 @@ def _print_estimates(arguments: argparse.Namespace, console: Console) -> int:
             speed = "" if each.milliseconds is None else f"{each.milliseconds:.3g}"
             steps = "" if each.steps is None else f"{each.steps:,}"
             table.add_row(*place, str(each.missing), speed, steps, f"{each.seconds / 60:.1f}")
-    console.print(table)
+    if found:
+        console.print(table)
     missing, work = sum(each.missing for each in found), sum(each.remaining for each in found)
     console.print(
         f"{len(found)} configurations, {missing} jobs left: {work / 3600:.1f} hours of work, "

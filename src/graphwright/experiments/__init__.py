@@ -2,14 +2,14 @@
 
 from graphwright.experiments.engine import Engine, InProcess, Outcome
 from graphwright.experiments.estimate import Estimate, estimates, wall_seconds
-from graphwright.experiments.examples import write_examples
+from graphwright.experiments.examples import runs_wanted, write_examples
 from graphwright.experiments.expansion import Configuration, expand
 from graphwright.experiments.grid import Grid, Scale, grid_names, read_grid
 from graphwright.experiments.job import Job
 from graphwright.experiments.processes import Processes
 from graphwright.experiments.propositions_page import write_propositions
 from graphwright.experiments.ray_cluster import RayCluster
-from graphwright.experiments.reproduction import Progress, Reproduced, reproduce, store_of
+from graphwright.experiments.reproduction import Progress, Reproduced, page_written, reproduce, store_of
 from graphwright.experiments.status import JobStatus, Status, job_list, status
 from graphwright.experiments.step_time import measured_cost
 from graphwright.experiments.store import State, Store
@@ -36,8 +36,10 @@ __all__ = [
     "grid_names",
     "job_list",
     "measured_cost",
+    "page_written",
     "read_grid",
     "reproduce",
+    "runs_wanted",
     "status",
     "store_of",
     "wall_seconds",

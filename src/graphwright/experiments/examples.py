@@ -11,12 +11,21 @@ from graphwright.experiments.engine import Engine, Stopped
 from graphwright.experiments.expansion import Configuration, expand
 from graphwright.experiments.figures import write_figure
 from graphwright.experiments.grid import Grid, Scale
-from graphwright.experiments.reproduction import Report, Reproduced, copy_records, page_folder, store_of, work_off
-from graphwright.experiments.store import State, Store
+from graphwright.experiments.reproduction import (
+    PAGE,
+    Report,
+    Reproduced,
+    copy_records,
+    page_folder,
+    store_of,
+    work_off,
+)
+from graphwright.experiments.store import RECORD, State, Store
 from graphwright.experiments.summary import measure
+from graphwright.experiments.table import RECORDS
 from graphwright.report import comparison_sheet, evaluate_saved, pick_examples
 from graphwright.report.record import run_record
-from graphwright.training.saved_model import SavedModel, load_model, shipped_names
+from graphwright.training.saved_model import SHIPPED, SavedModel, load_model, shipped_names
 
 SHOWN = 3
 """Examples of each task."""
@@ -37,26 +46,36 @@ def write_examples(
     """Examples by each task's finished run, by the shipped model of the task, or by a run made for them."""
     store = store_of(out)
     configurations = expand(grid, scale, seeds)
-    shipped = {} if scale is Scale.SMOKE else _shipped(configurations)
-    wanting = [each for each in configurations if not _finished(each, store) and each.column not in shipped]
-    interrupted = work_off([_first_seed(each) for each in wanting], store, engine, stopped, report)
+    shipped = _shipped(configurations, scale)
+    interrupted = work_off(runs_wanted(grid, scale, store, seeds), store, engine, stopped, report)
     folder = page_folder(out, grid.name, scale)
     finished = {each.column: found for each in configurations if (found := _finished(each, store))}
     copy_records([found.name for found in finished.values()], store, folder)
     parts = [f"# {grid.title}, scale `{scale}`", grid.summary]
     for column in (each.column for each in configurations):
         if column in finished:
-            model, source = load_model(str(finished[column])), f"[record](records/{finished[column].name}.json)"
+            model, source = load_model(str(finished[column])), f"[record]({RECORDS}/{finished[column].name}.json)"
         elif column in shipped:
-            model, source = load_model(shipped[column]), f"the shipped model `{shipped[column]}`"
+            model, source = load_model(shipped[column]), _shipped_source(shipped[column], folder)
         else:
             parts += [f"## {column}", "There is no model yet."]
             continue
         parts += [f"## {column}", _draw(model, folder, column, source)]
-    parts += ["## What differs from the paper", "\n".join(f"- {note}" for note in grid.scales[scale].differs)]
-    (folder / "README.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    if finished:
+        whose = f" ({', '.join(finished)})" if len(finished) < len(configurations) else ""
+        notes = "\n".join(f"- {note}" for note in grid.scales[scale].differs)
+        parts += [f"## What differs from the paper{whose}", notes]
+    (folder / PAGE).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     lacking = [each for each in configurations if each.column not in finished and each.column not in shipped]
     return Reproduced(folder, [measure(_first_seed(each), store) for each in lacking], interrupted)
+
+
+def runs_wanted(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> list[Configuration]:
+    """Of every task with neither a finished run nor a shipped model, the first seed's run."""
+    configurations = expand(grid, scale, seeds)
+    shipped = _shipped(configurations, scale)
+    wanting = [each for each in configurations if not _finished(each, store) and each.column not in shipped]
+    return [_first_seed(each) for each in wanting]
 
 
 def _draw(model: SavedModel, folder: Path, column: str, source: str) -> str:
@@ -82,8 +101,25 @@ def _finished(configuration: Configuration, store: Store) -> Path | None:
     return next((store.folder(job) for job in configuration.jobs if store.state(job) is State.DONE), None)
 
 
-def _shipped(configurations: Sequence[Configuration]) -> dict[str, str]:
-    """For every column the shipped model of the same kind of task, if there is one: the nearest in size."""
+def _shipped_source(name: str, folder: Path) -> str:
+    """What a shipped model is, in place of the grid's own data and budget; its record is put beside the page."""
+    record = json.loads((SHIPPED / name / RECORD).read_text(encoding="utf-8"))
+    (folder / RECORDS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    settings, progress = record["settings"], record["progress"]
+    return (
+        f"by the shipped model `{name}`, no run of this grid: {progress['step']:,} steps of "
+        f"{settings['train']['batch_size']} samples in {progress['seconds'] / 60:.0f} minutes with the "
+        f"`{settings['matching']['kind']}` matcher; [its record]({RECORDS}/{name}.json)"
+    )
+
+
+def _shipped(configurations: Sequence[Configuration], scale: Scale) -> dict[str, str]:
+    """For every column the shipped model of the same kind of task, if there is one: the nearest in size.
+
+    None at the smoke scale, which is there to show that runs are made and drawn.
+    """
+    if scale is Scale.SMOKE:
+        return {}
     models = {name: load_model(name).run.task for name in shipped_names()}
     found = {}
     for configuration in configurations:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
 from graphwright.experiments.grid import Changes, Column, Grid, Method, Scale, ScalePlan, Value
 from graphwright.experiments.job import Job
@@ -44,17 +43,12 @@ def expand(grid: Grid, scale: Scale, seeds: int | None = None) -> list[Configura
     plan = plan_of(grid, scale)
     count = plan.seeds if seeds is None else seeds
     return [
-        _configuration(grid, plan, scale, column, method, values, count)
+        _configuration(grid, plan, scale, column, method, name, varied, count)
         for column in grid.columns
         for method in grid.methods
         if method.only is None or column.name in method.only
-        for values in _combinations(method)
+        for name, varied in method.rows()
     ]
-
-
-def _combinations(method: Method) -> Iterator[dict[str, Value]]:
-    for values in product(*method.vary.values()):
-        yield dict(zip(method.vary, values, strict=True))
 
 
 def _configuration(
@@ -63,6 +57,7 @@ def _configuration(
     scale: Scale,
     column: Column,
     method: Method,
+    name: str,
     varied: Mapping[str, Value],
     seeds: int,
 ) -> Configuration:
@@ -74,9 +69,6 @@ def _configuration(
         jobs = tuple(Job(each, plan.samples) for each in runs)
     else:
         jobs = (Job(run, plan.samples, method.baseline, plan.references),)
-    name = method.name
-    for key, value in varied.items():
-        name = name.replace(f"{{{key}}}", f"{value:g}" if isinstance(value, float) else str(value))
     return Configuration(
         column.name, name, method.series or method.name, method.paper, column.x.get(scale, 0.0), jobs
     )

@@ -36,7 +36,8 @@ def draw(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:
 
 
 def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
-    """Per task the edit distance (left) and the exact graphs (right) of its methods; the paper's as diamonds."""
+    """Per task the true edit distance (left) and exact graphs (right), which all methods have; the paper's, which
+    are of its own alignment, as diamonds."""
     from matplotlib.figure import Figure
 
     parts = [[row for row in rows if row.measured.configuration.column == column.name] for column in grid.columns]
@@ -47,21 +48,20 @@ def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
     names = list(dict.fromkeys(row.measured.configuration.method for row in rows))
     for (left, right), own in zip(panels, parts, strict=True):
         column = own[0].measured.configuration.column
-        for panel, at in ((left, 0), (right, 1)):
-            _bar_panel(panel, own, names, at)
-        left.set_title(f"{column}: edit distance", fontsize=9)
-        right.set_title(f"{column}: exact graphs, %", fontsize=9)
+        for panel, metric, at in ((left, "edit", 0), (right, "isomorphic", 1)):
+            _bar_panel(panel, own, names, metric, at)
+        left.set_title(f"{column}: true edit distance", fontsize=9)
+        right.set_title(f"{column}: isomorphic graphs, %", fontsize=9)
         right.set_yticklabels([])
     panels[0, 0].legend(fontsize=7)
     return drawing
 
 
-def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], at: int) -> None:
-    # Of methods without slots, the true figure stands in for the aligned one.
-    metrics = (("aligned_edit", "edit"), ("aligned_exact", "isomorphic"))[at]
+def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], metric: str, at: int) -> None:
+    """The bars of a metric, and what the paper prints at `at`."""
     for place, row in enumerate(rows):
         color = PALETTE[names.index(row.measured.configuration.method) % len(PALETTE)]
-        found = next((row.measured.figures[name] for name in metrics if name in row.measured.figures), None)
+        found = row.measured.figures.get(metric)
         if found is not None:
             error = [[max(found.mean - found.interval.low, 0)], [max(found.interval.high - found.mean, 0)]]
             panel.barh(place, found.mean, color=color, xerr=error, capsize=3, height=0.7)
@@ -70,7 +70,7 @@ def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], at: int) 
             )
         if row.printed is not None:
             panel.plot(row.printed[at], place, marker="D", color=PRINTED, markersize=6, linestyle="none")
-    panel.plot([], [], marker="D", color=PRINTED, linestyle="none", label="paper")
+    panel.plot([], [], marker="D", color=PRINTED, linestyle="none", label="paper, aligned")
     panel.plot([], [], "o", color="white", markeredgecolor="k", markersize=3, label="one seed")
     panel.set_yticks(range(len(rows)), [row.measured.configuration.method for row in rows], fontsize=8)
     panel.set_ylim(len(rows) - 0.4, -0.6)
@@ -137,7 +137,7 @@ def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
         panel.plot(xs, [figure.mean for figure in figures], f"{marker}-", color=color, label=series)
         low, high = ([getattr(figure.interval, end) for figure in figures] for end in ("low", "high"))
         panel.fill_between(xs, low, high, color=color, alpha=0.15, linewidth=0)
-    for method, cells in grid.printed.items():
+    for method, cells in (grid.printed | grid.beside).items():
         places = {column.name: at for at, column in enumerate(grid.columns)}
         names = sorted(cells, key=lambda name: places[name])
         xs = [float(name.rpartition(" ")[2]) for name in names]

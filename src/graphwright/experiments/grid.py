@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +20,8 @@ SHARED = FOLDER / "shared"
 Value = str | int | float | bool
 Values = dict[str, Value]
 """Settings of a run by dotted name."""
+Printed = dict[str, dict[str, tuple[float, float]]]
+"""By name and column the paper's edit distance and accuracy in per cent."""
 
 
 class Scale(StrEnum):
@@ -69,6 +73,14 @@ class Method(Changes):
     paper: bool = True
     at: dict[Scale, Changes] = Field(default_factory=dict)
 
+    def rows(self) -> Iterator[tuple[str, Values]]:
+        """Name and varied values of every row."""
+        for values in product(*self.vary.values()):
+            varied, name = dict(zip(self.vary, values, strict=True)), self.name
+            for key, value in varied.items():
+                name = name.replace(f"{{{key}}}", f"{value:g}" if isinstance(value, float) else str(value))
+            yield name, varied
+
 
 class ScalePlan(Settings):
     """The budget of a scale: seeds, test samples, settings for all runs, training samples of a baseline.
@@ -86,8 +98,8 @@ class ScalePlan(Settings):
 class Grid(Settings):
     """A whole experiment.
 
-    printed: by method and column the paper's edit distance and accuracy in per cent. selected: series of which
-    only the method with the best validation counts, column by column.
+    printed: the paper's figures of the grid's own methods. beside: those of what is no method of the grid, rows of
+    their own. selected: series of which only the method with the best validation counts, column by column.
     """
 
     name: str
@@ -97,7 +109,8 @@ class Grid(Settings):
     columns: tuple[Column, ...]
     methods: tuple[Method, ...]
     scales: dict[Scale, ScalePlan]
-    printed: dict[str, dict[str, tuple[float, float]]] = Field(default_factory=dict)
+    printed: Printed = Field(default_factory=dict)
+    beside: Printed = Field(default_factory=dict)
     selected: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -111,9 +124,14 @@ class Grid(Settings):
             strange = set(method.only or ()) - columns
             if strange:
                 raise ValueError(f"method {method.name} names the column {sorted(strange)[0]}, which is none")
-        for method_name, cells in self.printed.items():
+        for name, cells in (*self.printed.items(), *self.beside.items()):
             if set(cells) - columns:
-                raise ValueError(f"printed {method_name} names the column {sorted(set(cells) - columns)[0]}")
+                raise ValueError(f"printed {name} names the column {sorted(set(cells) - columns)[0]}")
+        rows = {name for method in self.methods for name, _ in method.rows()}
+        if self.printed.keys() - rows:
+            raise ValueError(f"printed {sorted(self.printed.keys() - rows)[0]} is no method; is it beside them?")
+        if self.beside.keys() & rows:
+            raise ValueError(f"beside {sorted(self.beside.keys() & rows)[0]} is a method; its figures are printed")
         return self
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from graphwright.settings import Run
+from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
+from graphwright.experiments.data_file import data_sha256
+from graphwright.settings import Run, TaskSettings
 
-FORMAT = 1
-"""Of what a job leaves behind: a change needs another number, lest an old result be taken."""
+FORMAT = 2
+"""Of what a job leaves behind: a change of it, of a metric or of a default setting needs another number, lest an
+old result be taken."""
 WITHOUT_EFFECT = {"train": {"workers", "log_every", "checkpoint_minutes"}}
 """Settings that do not change a result, or no more than another day's clock would."""
 
@@ -29,15 +32,39 @@ class Job:
     references: int | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Everything that the result depends on, as JSON; of a run without training only its task."""
+        """Everything that the result depends on, as JSON; of a run without training only its task.
+
+        Settings at their default are left out, so that a new one does not orphan the results from before it.
+        """
+        facts: dict[str, Any] = {"format": FORMAT, "samples": self.samples, "task": _task_identity(self.run.task)}
         if self.baseline is None:
-            settings = self.run.model_dump(mode="json", exclude=WITHOUT_EFFECT)
-            return {"format": FORMAT, "settings": settings, "samples": self.samples}
-        task = self.run.task.model_dump(mode="json")
-        asked = {"baseline": self.baseline, "references": self.references}
-        return {"format": FORMAT, "task": task, "samples": self.samples, **asked}
+            return facts | {name: _section_identity(self.run, name) for name in Run.model_fields if name != "task"}
+        # A method that there is not has a name all the same: its failure is put on record under it.
+        known = self.baseline in BASELINES
+        return facts | {"baseline": self.baseline, "settings": asdict(self.method()) if known else None}
+
+    def method(self) -> NearestSettings | BarycentreSettings:
+        """The settings of its untrained method."""
+        if self.baseline not in BASELINES:
+            raise ValueError(f"there is no baseline {self.baseline!r}: they are {', '.join(BASELINES)}")
+        settings = BASELINES[self.baseline]()
+        return settings if self.references is None else replace(settings, references=self.references)
 
     @property
     def key(self) -> str:
         """The first 16 digits of the SHA-256 of `identity`."""
         return hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _section_identity(run: Run, name: str) -> dict[str, Any]:
+    section = getattr(run, name)
+    given: dict[str, Any] = section.model_dump(
+        mode="json", exclude_defaults=True, exclude=WITHOUT_EFFECT.get(name)
+    )
+    return given
+
+
+def _task_identity(task: TaskSettings) -> dict[str, Any]:
+    """The kind is every task's own default, yet all that tells two kinds apart."""
+    given = task.model_dump(mode="json", exclude_defaults=True)
+    return given | {"kind": task.kind, "data_sha256": data_sha256(task)}

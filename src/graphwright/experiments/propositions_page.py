@@ -16,7 +16,7 @@ from graphwright.experiments.figures import write_figure
 from graphwright.experiments.findings import EXACT, LOOSE, POSITIONS, SIZE, Finding, Theory, check_theory
 from graphwright.experiments.grid import Scale
 from graphwright.experiments.propositions import CYCLE, TRIANGLES, adjacency, every_permutation, ring_plan, value
-from graphwright.experiments.reproduction import page_folder
+from graphwright.experiments.reproduction import PAGE, page_folder
 from graphwright.experiments.store import write_json
 from graphwright.graphs import drawing
 from graphwright.training.provenance import commit, hardware
@@ -59,7 +59,7 @@ def write_propositions(out: Path, scale: Scale) -> Propositions:
         writer.writeheader()
         writer.writerows(asdict(each) for each in theory.findings)
     write_figure(folder, _figure(theory))
-    (folder / "README.md").write_text(_markdown(theory, scale), encoding="utf-8")
+    (folder / PAGE).write_text(_markdown(theory, scale), encoding="utf-8")
     return Propositions(folder, theory.findings)
 
 

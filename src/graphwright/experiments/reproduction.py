@@ -15,6 +15,7 @@ from graphwright.experiments.store import FAILURE, RECORD, State, Store, write_j
 from graphwright.experiments.summary import Measured, measure
 from graphwright.experiments.table import RECORDS, markdown, rows_of, write_csv
 
+PAGE = "README.md"
 RUNS = "runs"
 """The folder of all jobs' folders under that of the results."""
 
@@ -45,6 +46,11 @@ def store_of(out: Path) -> Store:
 def page_folder(out: Path, name: str, scale: Scale) -> Path:
     """Where the page of an experiment goes."""
     return out / f"{name}-{scale}"
+
+
+def page_written(out: Path, name: str, scale: Scale) -> bool:
+    """Whether an experiment has a page, be it of all jobs or of some."""
+    return (page_folder(out, name, scale) / PAGE).is_file()
 
 
 def jobs_to_do(configurations: Sequence[Configuration], store: Store) -> list[Job]:
@@ -123,9 +129,9 @@ def write_page(grid: Grid, scale: Scale, measured: Sequence[Measured], store: St
     """README.md, table.csv, figure.png, figure.svg and records/, self-contained: the folder can be moved."""
     copy_records([key for each in measured for key in each.keys], store, folder)
     rows = rows_of(grid, measured)
-    write_csv(folder / "table.csv", rows)
+    write_csv(folder / "table.csv", grid, rows)
     write_figure(folder, draw(grid, scale, rows))
-    (folder / "README.md").write_text(markdown(grid, scale, rows), encoding="utf-8")
+    (folder / PAGE).write_text(markdown(grid, scale, rows), encoding="utf-8")
 
 
 def copy_records(keys: Sequence[str], store: Store, folder: Path) -> None:

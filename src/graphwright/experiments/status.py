@@ -13,12 +13,12 @@ from graphwright.experiments.store import State, Store
 
 @dataclass(frozen=True)
 class Status:
-    """Jobs of an experiment at a scale by their state."""
+    """Jobs of an experiment at a scale by their state, and the keys of all of them."""
 
     name: str
     scale: Scale
     configurations: int
-    jobs: int
+    keys: frozenset[str]
     counts: dict[State, int]
 
 
@@ -39,7 +39,8 @@ def status(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> 
     configurations = expand(grid, scale, seeds)
     jobs = {job.key: job for configuration in configurations for job in configuration.jobs}
     counts = Counter(store.state(job) for job in jobs.values())
-    return Status(grid.name, scale, len(configurations), len(jobs), {state: counts[state] for state in State})
+    by_state = {state: counts[state] for state in State}
+    return Status(grid.name, scale, len(configurations), frozenset(jobs), by_state)
 
 
 def job_list(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> Sequence[JobStatus]:

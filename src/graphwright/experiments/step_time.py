@@ -13,6 +13,7 @@ import torch
 
 from graphwright.experiments.job import Job
 from graphwright.experiments.store import read_json, write_json
+from graphwright.experiments.threads import torch_threads
 from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.experiments.work import with_threads
 from graphwright.models import inputs_to
@@ -49,7 +50,9 @@ def measured_cost(job: Job, threads: int, folder: Path) -> Cost:
     key = _key(job, threads)
     if key not in known:
         trained = job.baseline is None
-        cost = measure_cost(with_threads(job.run, threads)) if trained else measure_untrained(job)
+        run = with_threads(job.run, threads)
+        with torch_threads(run.train.threads):
+            cost = measure_cost(run) if trained else measure_untrained(job)
         known[key] = asdict(cost)
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / FILE, known)
@@ -85,38 +88,32 @@ def measure_cost(run: Run) -> Cost:
     compare, so this errs on the dear side.
     """
     run = resolved(run)
-    before = torch.get_num_threads()
-    if run.train.threads:
-        torch.set_num_threads(run.train.threads)
-    try:
-        task = task_of(run.task)
-        data = task.data("train")
-        device = _device(run)
-        model = build(run).train().to(device)
-        optimizer = torch.optim.AdamW(model.parameters(), run.train.learning_rate)
+    task = task_of(run.task)
+    data = task.data("train")
+    device = _device(run)
+    model = build(run).train().to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), run.train.learning_rate)
 
-        def step(size: int) -> float:
-            clock = _Clock(device)
-            inputs, target = data.collate([data[index % len(data), 0] for index in range(size)])
-            target = target.to(device)
-            tensors = (target.mask, target.node_labels, target.edge_labels)
-            result = model(inputs_to(inputs, device), *tensors)
-            optimizer.zero_grad(set_to_none=True)
-            result.loss.backward()
-            optimizer.step()
-            result.loss.item()  # a GPU works on while we look at the clock
-            return clock.seconds()
-
-        step(SMALL)
-        size = min(LARGE, run.train.batch_size) if step(SMALL) < FAST else SMALL
-        training = min(step(size) for _ in range(STEPS)) / size
-        validation = task.data("validation", limit=EVALUATED)
-        indices = list(range(min(EVALUATED, len(validation))))
+    def step(size: int) -> float:
         clock = _Clock(device)
-        evaluate_predictor(model.predictor, validation, indices, model.vocabulary, model.loss)
-        return Cost(training, clock.seconds() / len(indices), len(data))
-    finally:
-        torch.set_num_threads(before)
+        inputs, target = data.collate([data[index % len(data), 0] for index in range(size)])
+        target = target.to(device)
+        tensors = (target.mask, target.node_labels, target.edge_labels)
+        result = model(inputs_to(inputs, device), *tensors)
+        optimizer.zero_grad(set_to_none=True)
+        result.loss.backward()
+        optimizer.step()
+        result.loss.item()  # a GPU works on while we look at the clock
+        return clock.seconds()
+
+    step(SMALL)
+    size = min(LARGE, run.train.batch_size) if step(SMALL) < FAST else SMALL
+    training = min(step(size) for _ in range(STEPS)) / size
+    validation = task.data("validation", limit=EVALUATED)
+    indices = list(range(min(EVALUATED, len(validation))))
+    clock = _Clock(device)
+    evaluate_predictor(model.predictor, validation, indices, model.vocabulary, model.loss)
+    return Cost(training, clock.seconds() / len(indices), len(data))
 
 
 class _Clock:

@@ -53,6 +53,10 @@ class Store:
             return State.FAILED
         return State.INTERRUPTED if checkpoints.exists(folder / "checkpoints" / "last") else State.MISSING
 
+    def finished(self) -> set[str]:
+        """The keys of all jobs that have a record."""
+        return {path.parent.name for path in self.root.glob(f"*/{RECORD}")}
+
     def record(self, job: Job) -> dict[str, Any] | None:
         """The record of a finished job."""
         return read_json(self.folder(job) / RECORD)

@@ -33,8 +33,9 @@ class Figure:
 class Measured:
     """What is known of a configuration: figures by name, the keys behind them, and what is not done, with why.
 
-    training: means over the finished runs of seconds, steps, seconds_per_sample and best_validation; of a method
-    without training seconds_per_prediction, and references, the training samples that it looked at.
+    training: means over the finished runs of seconds, processor_seconds, steps, seconds_per_sample and
+    best_validation; of a method without training seconds_per_prediction, and references, the training samples that
+    it looked at.
     """
 
     configuration: Configuration
@@ -60,7 +61,8 @@ def measure(configuration: Configuration, store: Store) -> Measured:
 
 def _excuse(job: Job, store: Store) -> str:
     state = store.state(job)
-    reason = store.failure(job) if state is State.FAILED else None
+    # Of one line: it goes into tables and lists.
+    reason = " ".join((store.failure(job) or "").split()) if state is State.FAILED else ""
     seed = f"seed {job.run.train.seed} " if job.baseline is None else ""
     return f"{seed}{state}{': ' + reason if reason else ''}"
 
@@ -68,7 +70,7 @@ def _excuse(job: Job, store: Store) -> str:
 def _training(jobs: Sequence[Job], store: Store) -> dict[str, float]:
     records = [store.record(job) or {} for job in jobs]
     found: dict[str, float] = {}
-    for name in ("seconds", "steps", "seconds_per_sample", "best_validation"):
+    for name in ("seconds", "processor_seconds", "steps", "seconds_per_sample", "best_validation"):
         values = [record.get("training", {}).get(name) for record in records]
         known = [value for value in values if value is not None]
         if known and len(known) == len(records):

@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphwright.experiments.expansion import Configuration
 from graphwright.experiments.grid import Grid, Scale
 from graphwright.experiments.summary import Figure, Measured
+from graphwright.transport import Order
 
+BAR = r"\|"
+"""A bar within a cell."""
 RECORDS = "records"
 """The folder of the records beside a table."""
 SHOWN = {
@@ -20,9 +24,10 @@ SHOWN = {
 }
 """The paper's own diagnostic first, then the true figures."""
 METRIC = (
-    "Metric: `aligned edit` and `aligned exact` are the paper's diagnostic (one alignment, by mirror descent on "
-    "J for every method) and are what its printed figures compare with; `edit` (fewest edits over all alignments) "
-    "and `isomorphic` are the true ones. Methods that give graphs without slots have only these."
+    "Metric: `aligned edit` and `aligned exact` are the paper's diagnostic (one alignment: the best of four "
+    "starts of conditional gradient on J with the paper's weights, rounded, for every method) and are what its "
+    "printed figures compare with; `edit` (fewest edits over all alignments) and `isomorphic` are the true ones. "
+    "Methods that give graphs without slots have only these."
 )
 INTERVALS = (
     "In brackets the 95 % interval of the mean, by drawing seeds and test samples anew, then the mean of every "
@@ -67,7 +72,7 @@ def markdown(grid: Grid, scale: Scale, rows: Sequence[Row]) -> str:
     for column in grid.columns:
         own = [row for row in rows if row.measured.configuration.column == column.name]
         if own:
-            parts += [f"## {_heading(column.name, own)}", _column_table(own, grid)]
+            parts += [f"## {_heading(column.name, own)}", _column_table(column.name, own, grid)]
     notes = [METRIC, INTERVALS, *grid.scales[scale].differs]
     parts += ["## What differs from the paper", "\n".join(f"- {note}" for note in notes)]
     return "\n\n".join(parts) + "\n"
@@ -86,22 +91,49 @@ def _heading(column: str, rows: Sequence[Row]) -> str:
     return f"{column} (here {own}, {jobs[0].samples} test samples at most)"
 
 
-def _column_table(rows: Sequence[Row], grid: Grid) -> str:
-    headings = ["method", "paper: edit", "paper: GI, %", *SHOWN.values(), "training", "records"]
-    lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
-    for row in rows:
+def _column_table(column: str, rows: Sequence[Row], grid: Grid) -> str:
+    relaxations = [_relaxation(row.measured.configuration) for row in rows]
+    # Where all have the same there is nothing to tell apart.
+    differ = len({each for each in relaxations if each}) > 1
+    headings = ["method", *(["divergence, reading"] if differ else []), "paper: edit", "paper: GI, %"]
+    headings += [*SHOWN.values(), "training", "records"]
+    lines = [_line(headings), f"|{'---|' * len(headings)}"]
+    for row, relaxation in zip(rows, relaxations, strict=True):
         measured = row.measured
         name = measured.configuration.method
         if not measured.configuration.paper:
             name += " (not in the paper)"
         if measured.configuration.series in grid.selected and row.selected and measured.keys:
             name += " **selected**"
-        printed = ["", ""] if row.printed is None else [f"{row.printed[0]:g}", f"{row.printed[1]:g}"]
+        printed = ["", ""] if row.printed is None else _shown(row.printed)
         figures = [_cell(measured.figures.get(metric)) for metric in SHOWN]
         links = " ".join(f"[{key[:6]}]({RECORDS}/{key}.json)" for key in measured.keys)
         links += "".join(f" {excuse}" for excuse in measured.missing)
-        lines.append(f"| {' | '.join([name, *printed, *figures, _training(measured.training), links.strip()])} |")
+        cells = [name, *([relaxation] if differ else []), *printed, *figures]
+        lines.append(_line([*cells, _training(measured.training), links.strip()]))
+    for name, columns in grid.beside.items():
+        if column in columns:
+            cells = [name, *([""] if differ else []), *_shown(columns[column])]
+            lines.append(_line([*cells, *[""] * (len(headings) - len(cells))]))
     return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    """A line of a table, whatever its cells say."""
+    return f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"
+
+
+def _shown(printed: tuple[float, float]) -> list[str]:
+    return [f"{value:g}" for value in printed]
+
+
+def _relaxation(configuration: Configuration) -> str:
+    """The divergence, and how a swapped order is read; nothing of a method without training."""
+    if not configuration.trained:
+        return ""
+    loss = configuration.jobs[0].run.loss
+    reading = loss.reading if loss.order is Order.TARGET_FIRST else "not swapped"
+    return f"{loss.divergence}, {reading}".replace("_", " ")
 
 
 def _cell(figure: Figure | None) -> str:
@@ -124,20 +156,25 @@ def _training(training: Mapping[str, float]) -> str:
 
 
 COLUMNS = (
-    "column", "method", "series", "in_paper", "selected", "printed_edit", "printed_isomorphic", "seeds",
+    "column", "method", "series", "in_paper", "selected", "divergence", "order", "reading",
+    "printed_edit", "printed_isomorphic", "seeds",
     *(f"{name}{part}" for name in SHOWN for part in ("", "_low", "_high", "_seeds")),
-    "training_seconds", "steps", "seconds_per_sample", "best_validation", "seconds_per_prediction", "references",
-    "records", "missing",
+    "training_seconds", "processor_seconds", "steps", "seconds_per_sample", "best_validation",
+    "seconds_per_prediction", "references", "records", "missing",
 )  # fmt: skip
 
 
-def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """One line per configuration; lists are separated by blanks."""
+def write_csv(path: Path, grid: Grid, rows: Sequence[Row]) -> None:
+    """One line per configuration, then what the paper prints beside them; lists are separated by blanks."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for row in rows:
             writer.writerow(_facts(row))
+        for name, cells in grid.beside.items():
+            for column, (edit, isomorphic) in cells.items():
+                printed = {"printed_edit": edit, "printed_isomorphic": isomorphic}
+                writer.writerow({"column": column, "method": name, "in_paper": True, **printed})
 
 
 def _facts(row: Row) -> dict[str, object]:
@@ -152,6 +189,9 @@ def _facts(row: Row) -> dict[str, object]:
         "records": " ".join(measured.keys),
         "missing": "; ".join(measured.missing),
     }
+    if configuration.trained:
+        loss = configuration.jobs[0].run.loss
+        facts |= {"divergence": loss.divergence, "order": loss.order, "reading": loss.reading}
     if row.printed is not None:
         facts["printed_edit"], facts["printed_isomorphic"] = row.printed
     for name, figure in measured.figures.items():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from time import perf_counter
 from typing import Any
 
 import torch
 
 from graphwright import __version__
-from graphwright.baselines import BASELINES, predict_baseline
+from graphwright.baselines import predict_baseline
 from graphwright.experiments.job import Job
 from graphwright.metrics import Report, evaluate_graphs
 from graphwright.tasks import Grouped, task_of
@@ -27,14 +28,11 @@ class EvaluatedBaseline:
 def evaluate_untrained(job: Job) -> EvaluatedBaseline:
     """Ask a job's untrained method about the first samples of the test split."""
     assert job.baseline is not None
-    if job.baseline not in BASELINES:
-        raise ValueError(f"there is no baseline {job.baseline!r}: they are {', '.join(BASELINES)}")
+    settings = job.method()
+    begun = perf_counter()
     task = task_of(job.run.task)
     data = task.data("test", limit=job.samples)
     indices = list(range(min(job.samples, len(data))))
-    settings = BASELINES[job.baseline]()
-    if job.references is not None:
-        settings = replace(settings, references=job.references)
     answered = predict_baseline(job.baseline, job.run, indices, "test", settings=settings)
     _, target = data.batch(indices)
     targets = target.graphs()
@@ -43,6 +41,7 @@ def evaluate_untrained(job: Job) -> EvaluatedBaseline:
     figures: dict[str, Any] = {"task": task.name} | report.to_json()
     for extra in task.extras(answered.graphs, targets):
         figures[extra.name] = (100 if extra.share else 1) * float(extra.values.mean())
+    seconds = perf_counter() - begun
     record = {
         "settings": {"task": job.run.task.model_dump(mode="json")},
         "baseline": {
@@ -51,6 +50,7 @@ def evaluate_untrained(job: Job) -> EvaluatedBaseline:
             "likeness": answered.likeness,
             "seconds_per_prediction": answered.seconds_per_prediction,
             "preparation_seconds": answered.preparation_seconds,
+            "seconds": seconds,
         },
         "data_sha256": data.digest(),
         "commit": commit(),

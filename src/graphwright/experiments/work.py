@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
+from traceback import format_exc
 from typing import Any
 
 from graphwright.experiments.job import FORMAT, Job
-from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, write_json
+from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, read_json, write_json
+from graphwright.experiments.threads import torch_threads
 from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.metrics import Report
 from graphwright.report import evaluate_saved
@@ -20,10 +24,11 @@ from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.log import read_log
 from graphwright.training.saved_model import SavedModel, load_model
-from graphwright.transport import Divergence, Objective, Order
 
 PER_SAMPLE = ("isomorphic", "edit", "aligned_exact", "aligned_edit")
 """The figures that are kept sample by sample, for intervals over seeds and samples."""
+PROCESSOR = "processor.json"
+"""The processor time of a run's sittings so far."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +42,17 @@ class Done:
 def perform(job: Job, folder: Path, threads: int = 0) -> None:
     """Do a job in its folder, or go on with it, and write its record; a finished one is left alone.
 
-    threads: torch threads of a run that leaves their number open. An exception is put on record, and raised.
+    threads: torch threads where the run leaves their number open. An exception is put on record, and raised.
     """
     with locked(folder):
         if (folder / RECORD).exists():
             return
         (folder / FAILURE).unlink(missing_ok=True)
         try:
-            done = _train_and_evaluate(job, folder, threads) if job.baseline is None else _ask(job)
+            done = _train_and_evaluate(job, folder, threads) if job.baseline is None else _ask(job, threads)
         except Exception as error:
-            write_json(folder / FAILURE, {"error": f"{type(error).__name__}: {error}"})
+            facts = {"error": f"{type(error).__name__}: {error}", "traceback": format_exc()}
+            write_json(folder / FAILURE, facts)
             raise
         _write_samples(folder / SAMPLES, done.report)
         # Last: a record says that everything else is there.
@@ -54,9 +60,11 @@ def perform(job: Job, folder: Path, threads: int = 0) -> None:
 
 
 def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
-    trained = train(
-        with_threads(job.run, threads), folder, resume=checkpoints.exists(folder / "checkpoints" / "last")
-    )
+    resume = checkpoints.exists(folder / "checkpoints" / "last")
+    if not resume:
+        (folder / PROCESSOR).unlink(missing_ok=True)
+    with _processor_time(folder):
+        trained = train(with_threads(job.run, threads), folder, resume=resume)
     model = load_model(str(folder))
     begun = perf_counter()
     result = evaluate_saved(aligned_by_J(model), at_most=job.samples)
@@ -65,6 +73,7 @@ def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
     training = {
         "steps": progress.step,
         "seconds": progress.seconds,
+        "processor_seconds": _processor_seconds(folder),
         "seconds_per_sample": seconds_per_sample(folder),
         "validation_metric": job.run.train.metric.value,
         "best_validation": model.facts["progress"]["best"],
@@ -74,8 +83,23 @@ def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
     return Done(record | {"test": result.figures()}, result.evaluation.report)
 
 
-def _ask(job: Job) -> Done:
-    evaluated = evaluate_untrained(job)
+@contextmanager
+def _processor_time(folder: Path) -> Iterator[None]:
+    """Add what this process works to that of the sittings before, without data workers and what a kill cut off."""
+    begun = process_time()
+    try:
+        yield
+    finally:
+        write_json(folder / PROCESSOR, {"seconds": _processor_seconds(folder) + process_time() - begun})
+
+
+def _processor_seconds(folder: Path) -> float:
+    return float((read_json(folder / PROCESSOR) or {"seconds": 0.0})["seconds"])
+
+
+def _ask(job: Job, threads: int) -> Done:
+    with torch_threads(job.run.train.threads or threads):
+        evaluated = evaluate_untrained(job)
     return Done(evaluated.record, evaluated.report)
 
 
@@ -87,13 +111,11 @@ def with_threads(run: Run, threads: int) -> Run:
 
 
 def aligned_by_J(model: SavedModel) -> SavedModel:
-    """The model with the paper's objective in its settings, so that all are aligned by the same one.
+    """The model with the paper's objective and weights in its settings, so that all are aligned by the same one.
 
-    The relaxation that a model was trained with would otherwise also decide how it is measured.
+    What a model was trained with would otherwise also decide how it is measured.
     """
-    plain = {"objective": Objective.J, "order": Order.PREDICTION_FIRST, "divergence": Divergence.CROSS_ENTROPY}
-    loss: Loss = model.run.loss.model_copy(update=plain)
-    return replace(model, run=model.run.model_copy(update={"loss": loss}))
+    return replace(model, run=model.run.model_copy(update={"loss": Loss()}))
 
 
 def seconds_per_sample(folder: Path) -> float | None:

@@ -6,8 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 
 LOCK = ".lock"
+TRIES, PAUSE = 5, 0.02
+"""Of taking a lock, and seconds between: who only looks whether a folder is locked holds it for an instant."""
 
 
 @contextmanager
@@ -20,10 +23,14 @@ def lock_folder(folder: Path, busy: Exception) -> Iterator[None]:
     import fcntl
 
     with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise busy from error
+        for left in reversed(range(TRIES)):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if not left:
+                    raise busy from error
+                sleep(PAUSE)
         yield
 
 

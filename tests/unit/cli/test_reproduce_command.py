@@ -1,10 +1,15 @@
 """`graphwright reproduce` as a person types it: words, exit codes, what is printed."""
 
+import signal
+
 import pytest
 
+from graphwright import experiments
 from graphwright.cli import main as cli
 from graphwright.experiments import Job, Outcome, Scale, State, expand, read_grid, store_of
 from graphwright.experiments import engine as engines
+from graphwright.experiments.propositions_page import Propositions
+from graphwright.experiments.step_time import Cost
 from graphwright.experiments.store import locked
 
 
@@ -45,7 +50,7 @@ def test_status_tells_done_running_failed_and_missing_apart(tmp_path, capsys):
     printed = capsys.readouterr().out
     row = next(line for line in printed.splitlines() if "comparison" in line)
     cells = [cell.strip() for cell in row.split("│")[1:-1]]
-    assert cells == ["comparison", "smoke", "8", "8", "1", "1", "", "1", "5"]
+    assert cells == ["comparison", "smoke", "8", "8", "1", "1", "", "1", "5", "not written"]
     assert "failed: RuntimeError: no good" in printed
     assert str(store.folder(done)) in printed
 
@@ -55,6 +60,46 @@ def test_status_without_a_name_shows_everything(tmp_path, capsys):
     printed = capsys.readouterr().out
     for name in ("table1", "table2", "frontier", "scaling", "comparison", "examples"):
         assert printed.count(name) == 3
+
+
+def test_status_counts_finished_runs_that_nothing_asked_for_claims(tmp_path, capsys):
+    store = store_of(tmp_path)
+    for key in (jobs_of("comparison")[0].key, jobs_of("frontier")[0].key, "0" * 16):
+        (store.root / key).mkdir(parents=True)
+        (store.root / key / "record.json").write_text("{}")
+    words = ["reproduce", "--status", "--scale", "smoke", "--out", str(tmp_path)]
+    for names, count in ((["comparison"], 2), (["comparison", "frontier"], 1), (["propositions"], 3)):
+        assert cli.main([*words, *names]) == cli.DONE
+        assert f"{count} finished runs in {store.root} belong to none of these" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["examples", "propositions"])
+def test_status_of_what_is_only_a_page_says_whether_that_is_written(name, tmp_path, capsys):
+    def cells():
+        assert cli.main(["reproduce", name, "--status", "--scale", "cpu", "--out", str(tmp_path)]) == cli.DONE
+        row = next(line for line in capsys.readouterr().out.splitlines() if f"│ {name}" in line)
+        return [cell.strip() for cell in row.split("│")[1:-1]]
+
+    assert cells() == [name, "cpu", *[""] * 7, "not written"]
+    (tmp_path / f"{name}-cpu").mkdir()
+    (tmp_path / f"{name}-cpu" / "README.md").touch()
+    assert cells() == [name, "cpu", *[""] * 7, "written"]
+
+
+def dry_run(name, scale, out, capsys, monkeypatch):
+    monkeypatch.setattr(experiments, "measured_cost", lambda *_: Cost(0.01, 0.1, 80))
+    words = ["reproduce", name, "--scale", scale, "--dry-run", "--jobs", "1", "--out", str(out)]
+    assert cli.main(words) == cli.DONE
+    return capsys.readouterr().out
+
+
+def test_dry_run_counts_the_runs_that_examples_need(tmp_path, capsys, monkeypatch):
+    assert "3 configurations, 3 jobs left" in dry_run("examples", "smoke", tmp_path, capsys, monkeypatch)
+    # Every task has a shipped model, which is drawn at this scale.
+    printed = dry_run("examples", "cpu", tmp_path, capsys, monkeypatch)
+    assert "examples at scale cpu: a page without runs of its own" in printed
+    assert "0 jobs left" in printed
+    assert "a page without runs" in dry_run("propositions", "smoke", tmp_path, capsys, monkeypatch)
 
 
 def test_dry_run_prints_the_grid_and_the_hours_and_trains_nothing(tmp_path, capsys, monkeypatch):
@@ -88,6 +133,18 @@ def test_an_interrupt_ends_with_3_and_says_how_to_go_on(tmp_path, capsys, monkey
 
     monkeypatch.setattr(engines, "attempt", interrupt)
     words = ["reproduce", "frontier", "scaling", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
+    assert cli.main(words) == cli.INTERRUPTED
+    assert "Give the same command again to go on" in capsys.readouterr().err
+    assert not (tmp_path / "scaling-smoke").exists()
+
+
+def test_an_interrupt_while_a_page_is_written_stops_after_it(tmp_path, capsys, monkeypatch):
+    def write(out, scale):
+        signal.raise_signal(signal.SIGINT)
+        return Propositions(out / f"propositions-{scale}", [])
+
+    monkeypatch.setattr(experiments, "write_propositions", write)
+    words = ["reproduce", "propositions", "scaling", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.main(words) == cli.INTERRUPTED
     assert "Give the same command again to go on" in capsys.readouterr().err
     assert not (tmp_path / "scaling-smoke").exists()

@@ -5,7 +5,7 @@ import pytest
 from graphwright.experiments import Scale, expand, grid_names, read_grid
 from graphwright.experiments.expansion import build_run
 from graphwright.experiments.grid import Changes, parse_grid
-from graphwright.settings import SettingsError
+from graphwright.settings import SettingsError, load_run
 from graphwright.settings.schema import ModelKind
 
 EPSILONS = {  # the paper's table of candidates, in units of 1e-6
@@ -77,6 +77,28 @@ def test_table1_gives_any2graph_half_the_epochs_at_the_papers_scale():
         assert cells[column, "Any2Graph"].train.epochs == epochs // 2
         assert cells[column, "Any2Graph"].matching.kind == "conditional_gradient"
         assert cells[column, "Relationformer"].model.kind is ModelKind.RELATIONFORMER
+
+
+@pytest.mark.parametrize(
+    ("column", "preset"),
+    [
+        ("Coloring 10", "coloring10"),
+        ("Coloring 20", "coloring20"),
+        ("MS2Scaffold", "ms2scaffold"),
+        ("Fingerprint2Mol", "fingerprint2molecule"),
+    ],
+)
+def test_table1_has_the_relationformer_of_the_presets(column, preset):
+    def row(scale):
+        return next(
+            each.jobs[0].run
+            for each in expand(read_grid("table1"), scale)
+            if (each.column, each.method) == (column, "Relationformer")
+        )
+
+    run, own = row(Scale.PAPER), load_run(f"relationformer-{preset}-paper")
+    assert run == own.model_copy(update={"train": own.train.model_copy(update={"metric": run.train.metric})})
+    assert row(Scale.CPU).loss == own.loss
 
 
 @pytest.mark.parametrize("scale", list(Scale))
@@ -185,6 +207,9 @@ def test_a_grid_of_ones_own_takes_shared_columns_and_settings(tmp_path):
         (GOOD.replace("seeds: 1", "seeds: 0"), "scales.smoke.seeds"),
         (GOOD.replace("columns: [Coloring 10]", "columns: [Colouring]"), "columns.0"),
         (GOOD + "printed: {learned: {Nowhere: [1, 2]}}", "printed learned names the column Nowhere"),
+        (GOOD + "beside: {other: {Nowhere: [1, 2]}}", "printed other names the column Nowhere"),
+        (GOOD + "printed: {lerned: {Coloring 10: [1, 2]}}", "printed lerned is no method"),
+        (GOOD + "beside: {learned: {Coloring 10: [1, 2]}}", "beside learned is a method"),
         (GOOD.replace("name: learned,", "name: learned, only: [Nowhere],"), "names the column Nowhere"),
         (GOOD.replace("{smoke:", "{smoke: {seeds: 1, samples: 2}, papers:"), "scales"),
         (GOOD + "colour: red", "colour"),

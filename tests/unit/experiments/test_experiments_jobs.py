@@ -1,22 +1,30 @@
 """Jobs: found again by their configuration, resumed exactly, failing alone."""
 
 import csv
+import hashlib
 import json
 import subprocess
 import sys
+import threading
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
+from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
 from graphwright.experiments import Configuration, InProcess, Job, Scale, State, Store, read_grid
 from graphwright.experiments import work as work_module
 from graphwright.experiments.engine import attempt
+from graphwright.experiments.job import FORMAT
 from graphwright.experiments.store import BusyError, locked, read_json
 from graphwright.experiments.summary import measure
 from graphwright.experiments.table import markdown, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
-from graphwright.tasks.folder_lock import is_locked
+from graphwright.settings import ColoringTask, FingerprintTask, Loss, Matching, Model, Run, SpectrumTask, Train
+from graphwright.settings.tasks import TASKS
+from graphwright.tasks.folder_lock import LOCK, PAUSE, is_locked
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training import loop, train
 from graphwright.training.saved_model import load_model
@@ -45,6 +53,68 @@ def test_a_key_is_of_everything_that_changes_the_result_and_of_nothing_else():
     assert len(others | {JOB.key}) == 6
 
 
+DEFAULTS = (2, "fd0f221ec4ec9655")
+"""The format and the SHA-256 of every default setting."""
+
+
+def test_a_changed_default_comes_with_a_new_format():
+    """Keys leave defaults out: under one format the same key must never mean two values."""
+    sections = [Model(), Matching(), Loss(), Train(minutes=1), *(task() for task in TASKS.values())]
+    defaults = {type(each).__name__: each.model_dump(mode="json") for each in sections}
+    sha = hashlib.sha256(json.dumps(defaults, sort_keys=True).encode()).hexdigest()[:16]
+    assert (FORMAT, sha) == DEFAULTS, (
+        "Default settings are not those of this format. If one has changed, raise experiments.job.FORMAT; if one "
+        f"is new and its default does what was done before it, do not. Then write {sha} here."
+    )
+
+
+def test_a_new_setting_at_its_default_changes_no_key():
+    class NewLoss(Loss):
+        invented: float = 0.5
+
+    class NewTask(ColoringTask):
+        invented: int = 3
+
+    def wider(**given):
+        loss, task = NewLoss(**RUN.loss.model_dump(), **given), NewTask(**RUN.task.model_dump())
+        return RUN.model_copy(update={"loss": loss, "task": task})
+
+    assert replace(JOB, run=wider()).key == JOB.key
+    assert replace(JOB, run=wider(invented=0.7)).key != JOB.key
+
+
+def test_kinds_of_task_are_told_apart_though_each_is_its_own_default():
+    runs = [Run(task=task()) for task in TASKS.values()]
+    assert len({Job(run, 5, "nearest").key for run in runs} | {Job(run, 5).key for run in runs}) == 2 * len(runs)
+
+
+@pytest.mark.parametrize("task", [FingerprintTask, SpectrumTask])
+def test_a_key_is_of_the_contents_of_a_data_file(task, tmp_path):
+    def key(path):
+        return Job(Run(task=task(data=str(path))), 5).key
+
+    file, folder = tmp_path / "own.smi", tmp_path / "prepared"
+    folder.mkdir()
+    found = []
+    for path in (file, folder / "manifest.json"):
+        found.append(key(path if path is file else folder))
+        for text in ("CCO", "CCN and more"):
+            path.write_text(text)
+            found.append(key(path if path is file else folder))
+    assert len(set(found)) == 6
+    file.write_text("CCO")
+    assert key(file) == found[1]
+
+
+def test_a_key_is_of_an_untrained_methods_own_settings(monkeypatch):
+    plain, barycentre = Job(RUN, 5, "nearest"), Job(RUN, 5, "barycentre")
+    assert plain.key == Job(RUN, 5, "nearest", references=NearestSettings().references).key
+    assert barycentre.identity()["settings"] == asdict(BarycentreSettings())
+    before = barycentre.key
+    monkeypatch.setitem(BASELINES, "barycentre", partial(BarycentreSettings, kept=3))
+    assert barycentre.key != before
+
+
 def test_an_untrained_method_knows_only_the_task_of_a_run():
     other = tiny_settings(train={"seed": 3, "steps": 9})
     assert Job(RUN, 5, "nearest").key == Job(other, 5, "nearest").key
@@ -58,6 +128,7 @@ def test_a_record_says_how_its_figures_came_about(done):
     assert record["settings"]["train"]["seed"] == 0
     assert record["training"]["steps"] == 4
     assert record["training"]["seconds"] > 0
+    assert record["training"]["processor_seconds"] > 0
     assert record["training"]["seconds_per_sample"] == seconds_per_sample(done) > 0
     assert record["training"]["best_validation"] == load_model(str(done)).facts["progress"]["best"]
     assert {"commit", "data_sha256", "hardware", "torch", "test", "evaluation_seconds"} <= set(record)
@@ -94,9 +165,11 @@ def test_an_interrupted_job_goes_on_to_the_same_result(done, tmp_path, monkeypat
     outcomes = list(InProcess().run([JOB, Job(RUN, samples=6)], store, lambda: False))
     assert [outcome.state for outcome in outcomes] == [State.INTERRUPTED]
     assert store.state(JOB) is State.INTERRUPTED
+    between = read_json(folder / "processor.json")["seconds"]
     assert len(list(InProcess().run([JOB], store, lambda: False))) == 1
     assert store.state(JOB) is State.DONE
     assert len(calls) == 2 + 1 + 2  # two steps, the interrupt, and only the two that were left
+    assert store.record(JOB)["training"]["processor_seconds"] > between
     one, other = (checkpoints.load(each / "checkpoints" / "last").tensors for each in (done, folder))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert (done / "samples.csv").read_text() == (folder / "samples.csv").read_text()
@@ -119,6 +192,7 @@ def test_a_failure_is_put_on_record_and_tried_again(tmp_path, monkeypatch):
     assert [(each.state, each.reason) for each in outcomes] == [(State.FAILED, "RuntimeError: no good")] * 2
     assert store.state(JOB) is State.FAILED
     assert store.failure(JOB) == "RuntimeError: no good"
+    assert "in fail" in read_json(store.folder(JOB) / "failure.json")["traceback"]
     assert attempt(JOB, store.folder(JOB), 0).state is State.DONE
     assert store.failure(JOB) is None
     assert store.state(JOB) is State.DONE
@@ -150,6 +224,18 @@ def test_a_folder_belongs_to_one_process_until_that_dies(tmp_path):
     assert store.state(JOB) is State.MISSING
 
 
+def test_who_only_looks_does_not_keep_a_job_from_starting(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    (tmp_path / LOCK).touch()
+    with (tmp_path / LOCK).open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        end = threading.Timer(PAUSE, fcntl.flock, (looking, fcntl.LOCK_UN))
+        end.start()
+        with locked(tmp_path):
+            assert is_locked(tmp_path)
+        end.join()
+
+
 def test_a_damaged_record_is_named(tmp_path):
     (tmp_path / "record.json").write_text('{"key": ')
     with pytest.raises(ValueError, match=r"record\.json is damaged .*: delete its folder"):
@@ -166,7 +252,7 @@ def test_an_untrained_method_leaves_the_same_kind_of_record(tmp_path):
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["baseline"]["name"] == "nearest"
     assert record["baseline"]["settings"]["references"] == 10
-    assert record["baseline"]["seconds_per_prediction"] > 0
+    assert record["baseline"]["seconds"] > 5 * record["baseline"]["seconds_per_prediction"] > 0
     assert record["test"]["samples"] == 5
     assert record["settings"]["task"]["capacity"] == 4
     rows = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
@@ -190,11 +276,27 @@ def test_an_unknown_untrained_method_is_refused(tmp_path):
 
 
 def test_all_models_are_aligned_by_J_whatever_they_were_trained_with(tmp_path):
-    loss = {"objective": "J_b", "divergence": "kl", "order": "target_first", "presence": 2.0}
+    loss = {"objective": "J_b", "divergence": "kl", "order": "target_first", "presence": 2.0, "adjacency": 1.0}
     train(tiny_settings(loss=loss, train={"steps": 1}), tmp_path)
     aligned = aligned_by_J(load_model(str(tmp_path))).run.loss
     assert (aligned.objective, aligned.divergence, aligned.order) == ("J", "cross_entropy", "prediction_first")
-    assert aligned.presence == 2.0
+    assert (aligned.presence, aligned.adjacency) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize(("own", "threads", "expected"), [(0, 3, 3), (2, 3, 2), (0, 0, 1)])
+def test_an_untrained_method_keeps_to_its_threads(own, threads, expected, tmp_path, monkeypatch):
+    def ask(_):
+        raise RuntimeError(f"{torch.get_num_threads()} threads")
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    monkeypatch.setattr(work_module, "evaluate_untrained", ask)
+    try:
+        with pytest.raises(RuntimeError, match=f"{expected} threads"):
+            perform(Job(tiny_settings(train={"threads": own}), 5, "nearest"), tmp_path, threads)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_threads_are_filled_in_only_where_a_run_leaves_them_open():

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphwright.experiments import Configuration, Estimate, Job, Scale, Store, estimates, read_grid, wall_seconds
+from graphwright.experiments import (
+    Configuration,
+    Estimate,
+    Job,
+    Scale,
+    Store,
+    estimates,
+    expand,
+    read_grid,
+    wall_seconds,
+)
 from graphwright.experiments.estimate import START, training_time
 from graphwright.experiments.figures import draw, frontier, write_figure
 from graphwright.experiments.step_time import Cost, measured_cost
@@ -103,8 +114,76 @@ def test_a_table_has_the_papers_figures_ours_and_a_link_for_every_run():
         "| [aaaaaa](records/aaaaaaaaaaaaaaaa.json) [bbbbbb](records/bbbbbbbbbbbbbbbb.json) |"
     )
     assert "seed 1 failed: no good |" in text
+    assert "best of four starts of conditional gradient on J" in text
     for word in ("Data:", "Budget:", "Metric:"):
         assert f"- {word}" in text.split("## What differs from the paper")[1]
+
+
+def test_what_the_paper_prints_of_no_method_has_rows_of_its_own(tmp_path):
+    grid, rows = scaling_rows()
+    lines = markdown(grid, Scale.CPU, rows).splitlines()
+    assert [line for line in lines if "(Table 1)" in line] == [
+        "| Any2Graph + Matcher (Table 1) | 2.3 | 45.46 |  |  |  |  |  |  |",
+        "| Any2Graph + Matcher (Table 1) | 2.64 | 46.47 |  |  |  |  |  |  |",
+    ]
+    assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
+    write_csv(tmp_path / "table.csv", grid, rows)
+    *_, last = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
+    assert (last["column"], last["method"]) == ("N = 20", "Any2Graph + Matcher (Table 1)")
+    assert (last["printed_edit"], last["printed_isomorphic"], last["edit"]) == ("2.64", "46.47", "")
+
+
+def test_the_rows_of_table2_say_their_divergence_and_reading(tmp_path):
+    grid = read_grid("table2")
+    cells = [
+        measured(each.method, configuration=each)
+        for each in expand(grid, Scale.CPU)
+        if each.column == "Coloring 20"
+    ]
+    text = markdown(grid, Scale.CPU, rows_of(grid, cells))
+    assert "| method | divergence, reading | paper: edit |" in text
+    for start in (
+        "| J(T; f, A*) | cross entropy, not swapped | 2.64 |",
+        "| J_b(T; f, A*) | kl, not swapped | 22.42 |",
+        "| J_a(T; A*, f) | kl, literal | 25.84 |",
+        "| J_b(T; A*, f) | kl, role preserving | 13.61 |",
+    ):
+        assert start in text
+    write_csv(tmp_path / "table.csv", grid, rows_of(grid, cells))
+    lines = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert [(line["divergence"], line["order"], line["reading"]) for line in lines][-2:] == [
+        ("kl", "target_first", "literal"),
+        ("kl", "target_first", "role_preserving"),
+    ]
+
+
+def test_a_reason_cannot_break_a_table(tmp_path):
+    store, grid = Store(tmp_path), read_grid("table1")
+    broken = configuration("Any2Graph", column="Coloring 10", jobs=1)
+    store.folder(broken.jobs[0]).mkdir()
+    (store.folder(broken.jobs[0]) / "failure.json").write_text(json.dumps({"error": "bad: a | b\n\n  then c"}))
+    found = measure(broken, store)
+    assert found.missing == ("seed 0 failed: bad: a | b then c",)
+    text = markdown(grid, Scale.CPU, rows_of(grid, [found]))
+    assert r"| seed 0 failed: bad: a \| b then c |" in text
+
+
+def test_bars_are_of_the_true_figures_of_all_methods():
+    grid = read_grid("table1")
+    figures = {
+        name: Figure(value, Interval(value, value), (value,))
+        for name, value in (("aligned_edit", 9.0), ("edit", 4.0), ("aligned_exact", 1.0), ("isomorphic", 25.0))
+    }
+    true = {name: figures[name] for name in ("edit", "isomorphic")}
+    cells = [
+        measured("Any2Graph", column="Coloring 10", figures=figures),
+        measured("FGWBary", column="Coloring 10", figures=true),
+    ]
+    left, right = draw(grid, Scale.CPU, rows_of(grid, cells)).axes
+    assert [bar.get_width() for bar in left.patches] == [4.0, 4.0]
+    assert [bar.get_width() for bar in right.patches] == [25.0, 25.0]
+    assert "true edit distance" in left.get_title()
+    assert "isomorphic" in right.get_title()
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison"])
@@ -115,10 +194,10 @@ def test_every_page_says_what_differs_in_the_budget(name, scale):
 
 
 def test_the_csv_has_every_figure(tmp_path):
-    _, rows = scaling_rows()
-    write_csv(tmp_path / "table.csv", rows)
+    grid, rows = scaling_rows()
+    write_csv(tmp_path / "table.csv", grid, rows)
     lines = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
-    assert [line["selected"] for line in lines] == ["True", "False", "True", "True", "False"]
+    assert [line["selected"] for line in lines] == ["True", "False", "True", "True", "False", "", ""]
     assert (lines[0]["aligned_edit"], lines[0]["aligned_edit_low"], lines[0]["aligned_edit_seeds"]) == (
         "3.0",
         "2.0",
