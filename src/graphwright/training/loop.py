@@ -268,11 +268,14 @@ class Session:
             self.log.write(record)
         progress = replace(self.progress, metrics=metrics, validated=self.progress.step)
         sign = -1 if self.run.train.metric in LOWER_IS_BETTER else 1
-        if progress.best is None or sign * value > sign * progress.best:
+        ahead = math.inf if progress.best is None else sign * (value - progress.best)
+        if ahead > 0:
             progress = replace(progress, best=value, stale=0)
-            self._save(self.best, progress)
         else:
             progress = replace(progress, stale=progress.stale + 1)
+        # Of two as good, the one that has learnt longer: where nothing is exactly right yet, all of them are.
+        if ahead >= 0:
+            self._save(self.best, progress)
         self.progress = progress
 
     def _checkpoint_in_memory(self) -> Callable[[], None]:

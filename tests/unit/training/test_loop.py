@@ -76,12 +76,12 @@ def test_a_budget_in_minutes_ends_the_run_in_time(tmp_path):
     assert rates[-1] < max(rates)
 
 
-def test_the_best_checkpoint_is_that_of_the_best_validation(tmp_path, monkeypatch):
+def test_the_best_checkpoint_is_that_of_the_best_validation_and_of_equals_the_later_one(tmp_path, monkeypatch):
     values = iter([5.0, 20.0, 10.0, 20.0, 15.0])
     measured(monkeypatch, "isomorphic", values)
     trained = train(tiny_settings(train={"steps": 5, "validate_every": 1}), tmp_path)
     best = checkpoints.load(tmp_path / "checkpoints" / "best")
-    assert best.facts["progress"]["step"] == 2
+    assert best.facts["progress"]["step"] == 4
     assert best.facts["progress"]["best"] == 20.0
     assert (trained.progress.best, trained.progress.stale) == (20.0, 3)
     assert last(tmp_path).facts["progress"]["step"] == 5
