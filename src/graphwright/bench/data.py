@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 from graphwright.bench.coloring_reference import plain_sample
 from graphwright.bench.row import Row
-from graphwright.bench.timing import median_milliseconds, threads
+from graphwright.bench.timing import median_milliseconds
 from graphwright.tasks.coloring import ColoringConfig, ColoringSample, Split, generate
+from graphwright.training.threads import threads
 
 Generator = Callable[[ColoringConfig, int, Split, int], ColoringSample]
 

@@ -12,13 +12,14 @@ from torch.nn.functional import one_hot
 
 from graphwright.bench.evaluation_reference import NAME, load_networkx, reference_score, reference_scores
 from graphwright.bench.row import Row
-from graphwright.bench.timing import threads, timed
+from graphwright.bench.timing import timed
 from graphwright.graphs import Graph, GraphBatch, Prediction
 from graphwright.models.predictor import Predicted
 from graphwright.settings import Run
 from graphwright.tasks import task_of
 from graphwright.training import build
 from graphwright.training.evaluation import evaluate_predictor
+from graphwright.training.threads import threads
 
 SURE = 4.0
 """Logit of a decision."""

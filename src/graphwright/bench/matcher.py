@@ -14,10 +14,11 @@ from graphwright.bench.peak_memory import peaks
 from graphwright.bench.pot import load_pot
 from graphwright.bench.row import Measured, Row
 from graphwright.bench.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
-from graphwright.bench.timing import interleaved_milliseconds, threads
+from graphwright.bench.timing import interleaved_milliseconds
 from graphwright.graphs import GraphBatch
 from graphwright.matching import LearnedMatcher, l1_cost
 from graphwright.models import TargetEncoder
+from graphwright.training.threads import threads
 
 STATE_WIDTH, TARGET_WIDTH, TARGET_LAYERS, POSITIONS = 96, 64, 3, 8
 """Those of the -cpu presets."""

@@ -13,7 +13,8 @@ from graphwright.bench.case import Case, make_case
 from graphwright.bench.peak_memory import peaks
 from graphwright.bench.pot import LOOP_NAMES, load_pot, pot_batch, pot_loop
 from graphwright.bench.row import Row
-from graphwright.bench.timing import interleaved_milliseconds, threads
+from graphwright.bench.timing import interleaved_milliseconds
+from graphwright.training.threads import threads
 from graphwright.transport import conditional_gradient, mirror_descent, permutation_matrix
 
 TAU = 0.1

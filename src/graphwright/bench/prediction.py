@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from graphwright.bench.row import Measured, Remark, Row
-from graphwright.bench.timing import interleaved_milliseconds, median_milliseconds, seconds, threads
+from graphwright.bench.timing import interleaved_milliseconds, median_milliseconds, seconds
 from graphwright.models import Inputs
 from graphwright.training.saved_model import SavedModel
+from graphwright.training.threads import threads
 
 PEER = "torch.compile of the predictor"
 

@@ -13,7 +13,8 @@ from graphwright.bench.pot import LOOP_NAMES, load_pot, pot_loop
 from graphwright.bench.row import Row
 from graphwright.bench.sinkhorn import EAGER, NAME
 from graphwright.bench.sinkhorn_case import make_sinkhorn_case, our_plans
-from graphwright.bench.timing import interleaved_milliseconds, threads
+from graphwright.bench.timing import interleaved_milliseconds
+from graphwright.training.threads import threads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,8 @@ from graphwright.bench.peak_memory import can_measure, measure_pass
 from graphwright.bench.pot import load_pot, pot_sinkhorn
 from graphwright.bench.row import Measured, Remark, Row
 from graphwright.bench.sinkhorn_case import Plans, SinkhornCase, make_sinkhorn_case, our_plans
-from graphwright.bench.timing import interleaved_milliseconds, threads
+from graphwright.bench.timing import interleaved_milliseconds
+from graphwright.training.threads import threads
 
 NAME = "sinkhorn forward + backward"
 EAGER = "eager autograd"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 from typing import TypeVar
-
-import torch
 
 Result = TypeVar("Result")
 
@@ -50,14 +47,3 @@ def timed(call: Callable[[], Result]) -> tuple[Result, float]:
     start = perf_counter()
     result = call()
     return result, perf_counter() - start
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Run torch on `count` threads, then on as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

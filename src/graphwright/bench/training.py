@@ -9,13 +9,14 @@ import torch
 
 from graphwright.bench.peak_memory import peaks
 from graphwright.bench.row import Row
-from graphwright.bench.timing import interleaved_milliseconds, threads
+from graphwright.bench.timing import interleaved_milliseconds
 from graphwright.bench.training_loop import measure_loop
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs
 from graphwright.settings import MatchingKind, Run
 from graphwright.tasks import task_of
 from graphwright.training import TrainingModel, build
+from graphwright.training.threads import threads
 
 PEER = MatchingKind.CONDITIONAL_GRADIENT
 MATCHERS = (MatchingKind.LEARNED, MatchingKind.TAUGHT, MatchingKind.REFINED)

@@ -60,12 +60,16 @@ def plain_candidates(
     """
     if looked_at < 1:
         raise ValueError(f"at least 1 assignment must be looked at, got {looked_at}")
-    results = []
-    for scores in slot_scores(prediction, vocabulary):
-        start = time.perf_counter()
-        stream = (Found(each, proved=True) for each in islice(assignments(scores), looked_at))
-        results.append(_distinct(scores, vocabulary, stream, count, start))
-    return results
+    return [most_probable(scores, vocabulary, count, looked_at) for scores in slot_scores(prediction, vocabulary)]
+
+
+def most_probable(
+    scores: SlotScores, vocabulary: Vocabulary, count: int, looked_at: int = LOOKED_AT
+) -> Candidates:
+    """The `plain_candidates` of one sample."""
+    start = time.perf_counter()
+    stream = (Found(each, proved=True) for each in islice(assignments(scores), looked_at))
+    return _distinct(scores, vocabulary, stream, count, start)
 
 
 def valid_candidates(

@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphwright.decoding.candidates import Candidate, Candidates, plain_candidates
+from graphwright.decoding.candidates import Candidate, Candidates, most_probable
 from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import BoolArray, FloatArray, SlotScores, slot_scores
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, is_isomorphic, refinement_hash
@@ -76,6 +77,14 @@ class Library:
     def __len__(self) -> int:
         return len(self.graphs)
 
+    @cached_property
+    def contents(self) -> Contents:
+        """What its graphs are made of."""
+        labels = torch.nn.functional.one_hot(self.batch.node_labels, len(self.batch.vocabulary.nodes))
+        counts = (labels * self.batch.mask[:, :, None]).sum(1).numpy()
+        kinds, kind = np.unique(counts, axis=0, return_inverse=True)
+        return Contents(kinds, kind.reshape(-1))
+
 
 def known_candidates(
     prediction: Prediction,
@@ -99,14 +108,14 @@ def known_candidates(
         raise ValueError("the library's graphs have another vocabulary, or other slots, than the prediction")
     if formulas is not None and len(formulas) != len(prediction):
         raise ValueError(f"{len(formulas)} formulas for {len(prediction)} predictions")
-    contents = _Contents.of(library)
+    contents = library.contents
     results = []
     for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
         start = time.perf_counter()
         formula = None if formulas is None else formulas[sample]
         allowed = contents.within(formula, vocabulary)
         if not len(allowed):
-            results += plain_candidates(_one(prediction, sample), vocabulary, count)
+            results.append(most_probable(scores, vocabulary, count))
             continue
         prior = FREQUENCY * np.log(library.counts[allowed])
         log_probabilities = in_order(scores, library.batch, allowed)
@@ -139,19 +148,11 @@ def _log_probabilities(scores: SlotScores, presence: BoolArray, labels: Codes, e
 
 
 @dataclass(frozen=True, eq=False)
-class _Contents:
+class Contents:
     """What the graphs of a library are made of: kinds (c, labels) counts of nodes, kind (k,) of each graph."""
 
     kinds: Codes
     kind: Codes
-
-    @classmethod
-    def of(cls, library: Library) -> _Contents:
-        batch = library.batch
-        labels = torch.nn.functional.one_hot(batch.node_labels, len(batch.vocabulary.nodes))
-        counts = (labels * batch.mask[:, :, None]).sum(1).numpy()
-        kinds, kind = np.unique(counts, axis=0, return_inverse=True)
-        return cls(kinds, kind.reshape(-1))
 
     def within(self, formula: Formula | None, vocabulary: Vocabulary) -> Codes:
         """The graphs that a formula allows."""
@@ -245,12 +246,3 @@ def _ranked(
 
 def _parts(order: Codes, size: int) -> Iterator[Codes]:
     return (order[start : start + size] for start in range(0, len(order), size))
-
-
-def _one(prediction: Prediction, sample: int) -> Prediction:
-    here = slice(sample, sample + 1)
-    return Prediction(
-        prediction.presence[here],
-        prediction.edges[here],
-        None if prediction.node_labels is None else prediction.node_labels[here],
-    )

@@ -13,7 +13,6 @@ import torch
 
 from graphwright.experiments.job import Job
 from graphwright.experiments.store import read_json, write_json
-from graphwright.experiments.threads import torch_threads
 from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.experiments.work import with_threads
 from graphwright.models import inputs_to
@@ -21,6 +20,7 @@ from graphwright.settings import Accelerator, Run
 from graphwright.tasks import resolved, task_of
 from graphwright.training import build, evaluate_predictor
 from graphwright.training.provenance import hardware
+from graphwright.training.threads import threads as torch_threads
 
 SMALL, LARGE = 2, 32
 """Samples of a first step, and of the ones that count where the first was fast enough."""

@@ -14,7 +14,6 @@ from typing import Any
 
 from graphwright.experiments.job import FORMAT, Job
 from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, read_json, write_json
-from graphwright.experiments.threads import torch_threads
 from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.metrics import Report
 from graphwright.report import evaluate_saved
@@ -24,6 +23,7 @@ from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.log import read_log
 from graphwright.training.saved_model import SavedModel, load_model
+from graphwright.training.threads import threads as torch_threads
 
 PER_SAMPLE = ("isomorphic", "edit", "aligned_exact", "aligned_edit")
 """The figures that are kept sample by sample, for intervals over seeds and samples."""

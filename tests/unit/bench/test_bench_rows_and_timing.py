@@ -7,7 +7,8 @@ import torch
 from rich.console import Console
 
 from graphwright.bench import Row, table
-from graphwright.bench.timing import LEAST_SECONDS, interleaved_milliseconds, median_milliseconds, threads, timed
+from graphwright.bench.timing import LEAST_SECONDS, interleaved_milliseconds, median_milliseconds, timed
+from graphwright.training.threads import threads
 
 CONTRACT = {
     "name",

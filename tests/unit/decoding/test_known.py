@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphwright.decoding import Formula, FormulaRule, Library, Placement, known_candidates, slot_scores
-from graphwright.decoding.known import FREQUENCY, _Contents
+from graphwright.decoding.known import FREQUENCY
 from graphwright.graphs import Graph, Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
 from tiny import LABELLED, random_batch, random_prediction
@@ -59,7 +59,7 @@ def test_found_places_are_places_and_nearly_always_the_best(seed):
 
 def test_no_place_exceeds_the_bound():
     known, predicted = library(7, 20), prediction(7)
-    contents = _Contents.of(known)
+    contents = known.contents
     for scores in slot_scores(predicted, LABELLED):
         for bound, graph in zip(contents.bounds(scores), known.graphs, strict=True):
             assert brute_force(scores, graph) <= bound + 1e-9

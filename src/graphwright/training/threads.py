@@ -9,7 +9,7 @@ import torch
 
 
 @contextmanager
-def torch_threads(count: int) -> Iterator[None]:
+def threads(count: int) -> Iterator[None]:
     """So many torch threads inside; 0: as many as before."""
     before = torch.get_num_threads()
     if count:
