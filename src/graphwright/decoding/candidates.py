@@ -13,7 +13,8 @@ from graphwright.decoding.constrained import Found, check_vocabulary, formula_of
 from graphwright.decoding.enumeration import assignments
 from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import SlotScores, slot_scores
-from graphwright.graphs import Graph, Prediction, Vocabulary, is_isomorphic, refinement_hash
+from graphwright.graphs import Graph, Prediction, Vocabulary
+from graphwright.graphs.distinct import DistinctGraphs
 
 LOOKED_AT = 2000
 """Assignments: a trained model's ten best graphs are among the first few dozen."""
@@ -101,31 +102,29 @@ def _distinct(
 ) -> Candidates:
     if count < 1:
         raise ValueError(f"the number of candidates must be at least 1, got {count}")
-    graphs: list[Graph] = []
+    distinct = DistinctGraphs()
     log_scores: list[float] = []
     masses: list[float] = []
     proved: list[bool] = []
-    places: dict[str, list[int]] = {}
     for found in stream:
         graph = found.assignment.graph(vocabulary)
         mass = scores.log_probability(found.assignment)
-        same = places.setdefault(refinement_hash(graph), [])
-        known = next((at for at in same if is_isomorphic(graphs[at], graph)), None)
-        if known is not None:
-            masses[known] = float(np.logaddexp(masses[known], mass))
+        place = distinct.place(graph)
+        if place < len(masses):
+            masses[place] = float(np.logaddexp(masses[place], mass))
             continue
-        same.append(len(graphs))
-        graphs.append(graph)
         log_scores.append(scores.score(found.assignment))
         masses.append(mass)
         proved.append(found.proved)
-        if len(graphs) == count:
+        if len(masses) == count:
             break
     shares = np.exp(np.array(masses) - np.logaddexp.reduce(masses)) if masses else np.zeros(0)
     return Candidates(
         tuple(
             Candidate(graph, score, float(np.exp(mass)), float(share), sure)
-            for graph, score, mass, share, sure in zip(graphs, log_scores, masses, shares, proved, strict=True)
+            for graph, score, mass, share, sure in zip(
+                distinct.graphs, log_scores, masses, shares, proved, strict=True
+            )
         ),
         time.perf_counter() - start,
     )

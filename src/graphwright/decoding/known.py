@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from graphwright.decoding.candidates import Candidate, Candidates, most_probable
 from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import BoolArray, FloatArray, SlotScores, slot_scores
-from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, is_isomorphic, refinement_hash
+from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
+from graphwright.graphs.distinct import DistinctGraphs
 from graphwright.transport import (
     Divergence,
     EdgeTerm,
@@ -56,23 +57,12 @@ class Library:
     @classmethod
     def of(cls, graphs: Iterable[Graph], slots: int) -> Library:
         """The graphs, each once however often it comes, without those that have no node or too many."""
-        kept: list[Graph] = []
-        counts: list[int] = []
-        places: dict[str, list[int]] = {}
-        for graph in graphs:
-            if not 0 < graph.size <= slots:
-                continue
-            same = places.setdefault(refinement_hash(graph), [])
-            known = next((at for at in same if is_isomorphic(kept[at], graph)), None)
-            if known is None:
-                same.append(len(kept))
-                kept.append(graph)
-                counts.append(1)
-            else:
-                counts[known] += 1
-        if not kept:
+        distinct = DistinctGraphs()
+        places = [distinct.place(graph) for graph in graphs if 0 < graph.size <= slots]
+        if not places:
             raise ValueError(f"there is no graph of 1 to {slots} nodes to choose from")
-        return cls(tuple(kept), GraphBatch.collate(kept, slots), np.array(counts))
+        kept = distinct.graphs
+        return cls(tuple(kept), GraphBatch.collate(kept, slots), np.bincount(places))
 
     def __len__(self) -> int:
         return len(self.graphs)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphwright.graphs import Graph, is_isomorphic, refinement_hash
+from graphwright.graphs import Graph
+from graphwright.graphs.distinct import DistinctGraphs
 from graphwright.spectra import bin_peaks, nearest_precursor, nearest_spectra
 from graphwright.tasks.spectra.dataset import SpectrumDataset
 from graphwright.tasks.task import Baseline
@@ -73,17 +74,12 @@ class _Scaffolds:
         counts = Counter(self._key(row) for row in rows.tolist())
         first = {self._key(row): row for row in reversed(rows.tolist())}
         # The same scaffold may be written with its atoms in another order.
-        classes: dict[str, list[tuple[Graph, int, int]]] = {}
+        distinct, totals, rows_of = DistinctGraphs(), Counter[int](), dict[int, int]()
         for key, row in sorted(first.items(), key=lambda pair: pair[1]):
-            graph = self[row]
-            same = classes.setdefault(refinement_hash(graph), [])
-            at = next((at for at, (other, *_) in enumerate(same) if is_isomorphic(graph, other)), None)
-            if at is None:
-                same.append((graph, counts[key], row))
-            else:
-                same[at] = (same[at][0], same[at][1] + counts[key], same[at][2])
-        found = [(count, -row) for same in classes.values() for _, count, row in same]
-        return -max(found)[1]
+            place = distinct.place(self[row])
+            totals[place] += counts[key]
+            rows_of.setdefault(place, row)
+        return rows_of[max(totals, key=lambda place: (totals[place], -rows_of[place]))]
 
     def _key(self, row: int) -> bytes:
         table = self._data.table
