@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from graphwright.cli.decode_option import add_decode_option, chosen_decoder
 from graphwright.report.comparison import baseline_figures
 from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.tasks import SPLITS, Compared, unusable_rows
-from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import load_model
 
 HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows", "method")
@@ -44,13 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--samples", type=int, help="how many, from the start (default 1000 of a split, all of a file)"
     )
-    parser.add_argument(
-        "--decode",
-        choices=[decoder.value for decoder in Decoder],
-        default=Decoder.PLAIN.value,
-        help="how logits become graphs: slot by slot, the likeliest molecule that obeys valence, or the likeliest "
-        "graph of the training data",
-    )
+    add_decode_option(parser, "what the model was handed on with, or plain")
     parser.add_argument(
         "--baseline",
         action="store_true",
@@ -72,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.data is not None and arguments.seed is not None:
         raise ValueError("--seed draws fresh samples and --data reads them: give one of the two")
     model = load_model(arguments.model)
+    decoder = chosen_decoder(arguments, model.decoder)
     begun = perf_counter()
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("predicting", total=arguments.samples)
@@ -82,10 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.samples,
             file=arguments.data,
             advance=lambda count: progress.advance(task, count),
-            decoder=Decoder(arguments.decode),
+            decoder=decoder,
         )
     seconds = perf_counter() - begun
-    facts = result.figures() | {"decode": arguments.decode, "seconds": seconds}
+    facts = result.figures() | {"decode": decoder.value, "seconds": seconds}
     unusable = unusable_rows(result.data)
     if unusable:
         facts["unusable_rows"] = unusable

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from graphwright.cli.decode_option import add_decode_option, chosen_decoder
+from graphwright.training.decoders import Decoder
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
@@ -20,6 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("out", type=Path, metavar="DIR", help="where the model goes")
     parser.add_argument("--samples", type=int, help="test samples for the card (default 4000, or all)")
+    add_decode_option(parser, "plain. The card's figures are made with it, and evaluate and predict take it")
     parser.set_defaults(run=run)
 
 
@@ -29,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
-    figures = write_model(arguments.folder, arguments.out, arguments.samples).figures()
+    decoder = chosen_decoder(arguments, Decoder.PLAIN)
+    figures = write_model(arguments.folder, arguments.out, arguments.samples, decoder).figures()
     Console().print(f"{figures['isomorphic']:.1f} % exactly right on {figures['samples']} test samples")
     Console().print(f"wrote {arguments.out}")
     return 0

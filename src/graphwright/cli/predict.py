@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from graphwright.cli.decode_option import add_decode_option, chosen_decoder
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.tasks import BadInput, Describing, Informed, NamedInput, Task
@@ -45,13 +46,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "2048 zeros and ones a line) for molecules; tandem mass spectra (mgf, msp, mzML, ...) for scaffolds",
     )
     parser.add_argument("--top", type=int, default=1, metavar="K", help="give the K likeliest graphs (default 1)")
-    parser.add_argument(
-        "--decode",
-        choices=[decoder.value for decoder in Decoder],
-        default=Decoder.PLAIN.value,
-        help="how logits become graphs: slot by slot, the likeliest molecule that obeys valence, or the likeliest "
-        "graph of the training data",
-    )
+    add_decode_option(parser, "what the model was handed on with, or plain")
     parser.add_argument(
         "--formula",
         help="formula, e.g. C7H8O, that every molecule must have (with --decode valid, known); for spectra, "
@@ -66,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Read what can be read, predict it, print, write."""
     if arguments.top < 1:
         raise ValueError(f"--top must be at least 1, got {arguments.top}")
-    decoder = Decoder(arguments.decode)
     model = load_model(arguments.model)
+    decoder = chosen_decoder(arguments, model.decoder)
     reader, formula = _with_formula(model.task, arguments.formula, decoder)
     found = [each for path in arguments.files for each in reader.read(path)]
     inputs = [each for each in found if isinstance(each, NamedInput)]

@@ -35,6 +35,9 @@ PLACED = 512
 FREQUENCY = 0.5
 """Weight of the logarithm of how often a graph was met. The model's log-probability has the frequencies in it but,
 a sum over decisions as if they were independent, is too sure of itself. Chosen on MassBank's validation fold."""
+RECOGNITION = 4.0
+"""Weight of the logarithm of a graph's probability as a whole, from a model that recognises known graphs; that has
+the frequencies in it. Chosen on MassBank's validation fold."""
 
 
 class Placement(StrEnum):
@@ -50,7 +53,7 @@ class Placement(StrEnum):
 class Library:
     """Distinct graphs of one vocabulary, padded to a model's slots; counts: (k,) how often each was met."""
 
-    graphs: tuple[Graph, ...]
+    distinct: DistinctGraphs
     batch: GraphBatch
     counts: Codes
 
@@ -61,8 +64,12 @@ class Library:
         places = [distinct.place(graph) for graph in graphs if 0 < graph.size <= slots]
         if not places:
             raise ValueError(f"there is no graph of 1 to {slots} nodes to choose from")
-        kept = distinct.graphs
-        return cls(tuple(kept), GraphBatch.collate(kept, slots), np.bincount(places))
+        return cls(distinct, GraphBatch.collate(distinct.graphs, slots), np.bincount(places))
+
+    @property
+    def graphs(self) -> list[Graph]:
+        """In the order in which they were first met."""
+        return self.distinct.graphs
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -87,7 +94,8 @@ def known_candidates(
 ) -> list[Candidates]:
     """For every sample the `count` graphs of the library that the model holds most probable.
 
-    `log_score` is the log-probability at the place found plus `FREQUENCY` times the log of the graph's count.
+    `log_score` is the log-probability at the place found plus `RECOGNITION` times that of the graph as a whole or,
+    where the model does not recognise graphs, `FREQUENCY` times the log of the graph's count.
     Where a formula leaves no graph of the library, the plain decoder answers. Atoms alone are compared with a
     formula: a library's graphs are real, so their hydrogens follow. Nothing is proved: a graph may have a better
     place than the one found.
@@ -98,6 +106,15 @@ def known_candidates(
         raise ValueError("the library's graphs have another vocabulary, or other slots, than the prediction")
     if formulas is not None and len(formulas) != len(prediction):
         raise ValueError(f"{len(formulas)} formulas for {len(prediction)} predictions")
+    if prediction.known is None:
+        priors = np.broadcast_to(FREQUENCY * np.log(library.counts), (len(prediction), len(library)))
+    elif prediction.known.shape[1] == len(library):
+        priors = RECOGNITION * prediction.known.double().log_softmax(1).cpu().numpy()
+    else:
+        raise ValueError(
+            f"the model recognises {prediction.known.shape[1]} graphs, the library has {len(library)}: "
+            "it is not of the data that the model was trained on"
+        )
     contents = library.contents
     results = []
     for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
@@ -107,7 +124,7 @@ def known_candidates(
         if not len(allowed):
             results.append(most_probable(scores, vocabulary, count))
             continue
-        prior = FREQUENCY * np.log(library.counts[allowed])
+        prior = priors[sample, allowed]
         log_probabilities = in_order(scores, library.batch, allowed)
         if placement is Placement.BEST:
             bounds = contents.bounds(scores)[allowed]

@@ -13,12 +13,16 @@ class DistinctGraphs:
         self.graphs: list[Graph] = []
         self._places: dict[str, list[int]] = {}
 
+    def find(self, graph: Graph) -> int | None:
+        """Where the graph is in `graphs`; None if it was not met."""
+        same = self._places.get(refinement_hash(graph), [])
+        return next((at for at in same if is_isomorphic(self.graphs[at], graph)), None)
+
     def place(self, graph: Graph) -> int:
         """Where the graph is in `graphs`; at the end, to which it is then added, if it is new."""
-        same = self._places.setdefault(refinement_hash(graph), [])
-        for at in same:
-            if is_isomorphic(self.graphs[at], graph):
-                return at
-        same.append(len(self.graphs))
+        found = self.find(graph)
+        if found is not None:
+            return found
+        self._places.setdefault(refinement_hash(graph), []).append(len(self.graphs))
         self.graphs.append(graph)
-        return same[-1]
+        return len(self.graphs) - 1

@@ -15,12 +15,14 @@ class Prediction:
     edges: (b, n, n) logits Z of an edge, or (b, classes, n, n) logits Y with "none" as class 0.
     node_labels: (b, n, labels) logits V; None for graphs without node labels.
     diffusion: (b, n, labels) predicted D = A F; None without feature diffusion.
+    known: (b, k) logits of graphs that are known beforehand, as wholes; None from a predictor that knows none.
     """
 
     presence: Tensor
     edges: Tensor
     node_labels: Tensor | None = None
     diffusion: Tensor | None = None
+    known: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.presence.ndim != 2:
@@ -31,6 +33,7 @@ class Prediction:
             ("edges", self.edges),
             ("node_labels", self.node_labels),
             ("diffusion", self.diffusion),
+            ("known", self.known),
         ):
             if tensor is not None and tensor.dtype != self.presence.dtype:
                 raise ValueError(f"{name} is {tensor.dtype}, presence {self.presence.dtype}")
@@ -49,6 +52,8 @@ class Prediction:
         for name, tensor in (("node_labels", self.node_labels), ("diffusion", self.diffusion)):
             if tensor is not None and (tensor.ndim != 3 or tuple(tensor.shape[:2]) != (b, n)):
                 raise ValueError(f"{name} must have shape ({b}, {n}, labels), got {tuple(tensor.shape)}")
+        if self.known is not None and (self.known.ndim != 2 or len(self.known) != b):
+            raise ValueError(f"known must have shape ({b}, graphs), got {tuple(self.known.shape)}")
 
     def __len__(self) -> int:
         return self.presence.shape[0]

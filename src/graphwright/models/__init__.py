@@ -12,6 +12,7 @@ from graphwright.models.encoders import (
 from graphwright.models.heads import GraphHead
 from graphwright.models.positional import flip_signs, laplacian_encoding
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
+from graphwright.models.recogniser import Recogniser
 from graphwright.models.target_encoder import TargetEncoder
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Inputs",
     "NodeDecoder",
     "Predicted",
+    "Recogniser",
     "SegformerEncoder",
     "SpectrumEncoder",
     "SpectrumInputs",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import Prediction
 from graphwright.models.encoders import Tokens
+from graphwright.models.recogniser import Recogniser
 
 Inputs = Tensor | tuple[Tensor, ...]
 """A batch as an encoder takes it: one tensor (b, ...), or several."""
@@ -32,17 +33,27 @@ class Predicted:
 
 
 class GraphPredictor(nn.Module):
-    """Any input that the encoder turns into tokens, to graphs of up to n nodes."""
+    """Any input that the encoder turns into tokens, to graphs of up to n nodes.
 
-    def __init__(self, encoder: nn.Module, decoder: nn.Module, head: nn.Module) -> None:
+    With a recogniser the decoder is also told of the input as a whole, and known graphs are scored.
+    """
+
+    def __init__(
+        self, encoder: nn.Module, decoder: nn.Module, head: nn.Module, recogniser: Recogniser | None = None
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.decoder = decoder
         self.head = head
+        self.recogniser = recogniser
 
     def forward(self, inputs: Inputs) -> Predicted:
         """inputs as the encoder takes them -> states and logits."""
         encoded = self.encoder(inputs)
         tokens = encoded if isinstance(encoded, Tokens) else Tokens(encoded)
-        states = self.decoder(tokens.values, tokens.mask)
-        return Predicted(states, self.head(states))
+        if self.recogniser is None:
+            states = self.decoder(tokens.values, tokens.mask)
+            return Predicted(states, self.head(states))
+        whole, known = self.recogniser(tokens)
+        states = self.decoder(tokens.values, tokens.mask, whole)
+        return Predicted(states, replace(self.head(states), known=known))

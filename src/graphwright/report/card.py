@@ -10,23 +10,25 @@ from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.report.page import NAMES
 from graphwright.report.record import run_record
 from graphwright.tasks import Task
+from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import export_model, load_model
 
 CARD_SAMPLES = 4000
 """Test samples behind a card's figures, where there are so many."""
 
 
-def write_model(run_folder: Path, out: Path, samples: int | None) -> Evaluated:
+def write_model(run_folder: Path, out: Path, samples: int | None, decoder: Decoder) -> Evaluated:
     """Write a run's best predictor with its record and a card; returns its figures on the test split.
 
-    The figures are those of the weights as written.
+    The figures are those of the weights as written, with the decoder that the model is handed on with.
     """
     model = load_model(str(run_folder))
-    export_model(str(run_folder), out, {})
+    facts = {"decoder": decoder.value}
+    export_model(str(run_folder), out, facts)
     result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
     figures = result.figures()
-    record = run_record(model, result.data) | {"test": figures}
-    export_model(str(run_folder), out, {"test": figures})
+    record = run_record(model, result.data) | facts | {"test": figures}
+    export_model(str(run_folder), out, facts | {"test": figures})
     (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
     log = run_folder / "log.csv"
     if log.exists():
@@ -65,7 +67,8 @@ graphwright predict {name} {example}
 
 ## Figures
 
-The first {figures["samples"]} samples of the test split, none of them seen in training or selection.
+The first {figures["samples"]} samples of the test split, none of them seen in training or selection; decoded
+`{record["decoder"]}`, as `evaluate` and `predict` do where nothing else is asked for.
 
 | | mean | 95 % interval |
 |---|---|---|

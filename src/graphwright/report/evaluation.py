@@ -64,12 +64,13 @@ def evaluate_saved(
     at_most: int = SAMPLES,
     file: Path | None = None,
     advance: Callable[[int], None] = unseen,
-    decoder: Decoder = Decoder.PLAIN,
+    decoder: Decoder | None = None,
 ) -> Evaluated:
     """The first `samples` of a split of the model's own data (fresh ones under another seed), or of a file.
 
-    Without a number: `at_most` so many of a split, all of a file.
+    Without a number: `at_most` so many of a split, all of a file. Without a decoder: the model's own.
     """
+    decoder = decoder or model.decoder
     if file is None:
         limit = at_most if samples is None else samples
         data, where = model.task.data(split, seed=seed, limit=limit), f"the {split} split"

@@ -63,6 +63,8 @@ class Model(Settings):
     """Dropout of the Transformer encoder, of the node decoder and of the target encoder."""
     head_width: Count = 128
     """Hidden width of the output MLPs."""
+    known_graphs: Annotated[int, Field(ge=0)] = 0
+    """Training graphs that the model recognises as wholes: counted by a run with loss.recognition, not chosen."""
     kind: ModelKind = ModelKind.SLOTS
     """Slots with heads for presence, labels and edges, or Relationformer: one softmax and a relation token."""
 
@@ -177,6 +179,8 @@ class Loss(Settings):
     """Weight of the penalty on the plan's marginals; 0 turns it off."""
     diffusion: NotNegative = 1.0
     """Weight of the neighbours' summed labels, where the task predicts them."""
+    recognition: NotNegative = 0.0
+    """Weight of which training graph it is as a whole, where graphs come again and again; 0: not asked."""
     divergence: Divergence = Divergence.CROSS_ENTROPY
     """How a predicted edge is compared with a target edge."""
     objective: Objective = Objective.J

@@ -1,5 +1,6 @@
 """Tasks: what is predicted, from what, and where the samples come from."""
 
+from graphwright.tasks.known_graphs import known_graphs
 from graphwright.tasks.registry import resolved, task_of
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.task import (
@@ -41,6 +42,7 @@ __all__ = [
     "Selective",
     "Split",
     "Task",
+    "known_graphs",
     "resolved",
     "task_of",
     "unusable_rows",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphwright.settings import ColoringTask, FingerprintTask, Run, SpectrumTask, TaskSettings
 from graphwright.tasks.coloring import Coloring
+from graphwright.tasks.known_graphs import known_graphs
 from graphwright.tasks.molecules import Fingerprint2Molecule
 from graphwright.tasks.spectra import MS2Scaffold
 from graphwright.tasks.task import Task
@@ -21,12 +22,14 @@ def task_of(settings: TaskSettings) -> Task:
 
 
 def resolved(run: Run) -> Run:
-    """The run with everything named that its task otherwise reads off the data."""
+    """The run with everything named that its task and its model otherwise read off the data."""
     match run.task:
         case ColoringTask():
-            return run
+            task: TaskSettings = run.task
         case FingerprintTask():
-            task: TaskSettings = Fingerprint2Molecule(run.task).resolved()
+            task = Fingerprint2Molecule(run.task).resolved()
         case SpectrumTask():
             task = MS2Scaffold(run.task).resolved()
-    return run.model_copy(update={"task": task})
+    known = len(known_graphs(task_of(task))) if run.loss.recognition else 0
+    model = run.model.model_copy(update={"known_graphs": known})
+    return run.model_copy(update={"task": task, "model": model})

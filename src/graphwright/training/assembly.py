@@ -25,19 +25,20 @@ from graphwright.matching import (
     l1_cost,
 )
 from graphwright.matching.label_probability import LabelProbabilityMatcher
-from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TargetEncoder
+from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, Recogniser, TargetEncoder
 from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run, Teacher
 from graphwright.settings.schema import ModelKind
-from graphwright.tasks import task_of
+from graphwright.tasks import known_graphs, task_of
+from graphwright.training.recognition import Recognition
 from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent, multi_start
 
 
 def loss_settings(loss: Loss) -> LossSettings:
     """The loss's settings."""
     relaxation = Relaxation(loss.objective, loss.order, loss.reading)
-    fields = loss.model_dump(exclude={"objective", "order", "reading", "none_weight", "negatives"})
+    fields = loss.model_dump(exclude={"objective", "order", "reading", "none_weight", "negatives", "recognition"})
     return LossSettings(**fields, relaxation=relaxation)
 
 
@@ -46,12 +47,15 @@ def build_predictor(run: Run) -> GraphPredictor:
     model, task = run.model, task_of(run.task)
     encoder = task.encoder(model)
     sizes = (task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width)
+    recogniser = None
+    if model.known_graphs:
+        recogniser = Recogniser(model.encoder_width, model.width, model.known_graphs, model.dropout)
     if model.kind is ModelKind.RELATIONFORMER:
         relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
-        return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head)
+        return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)
     decoder = NodeDecoder(*sizes)
     head = GraphHead(model.width, model.head_width, task.vocabulary, diffusion=task.diffusion)
-    return GraphPredictor(encoder, decoder, head)
+    return GraphPredictor(encoder, decoder, head, recogniser)
 
 
 def build_matcher(run: Run) -> Matcher:
@@ -176,6 +180,7 @@ class TrainingModel(nn.Module):
     """Predictor and matcher as one module, whose forward is the loss (so that DDP sees every parameter).
 
     loss: the labelled objective, by which any model's predictions are aligned when they are evaluated.
+    recognition: of a predictor that scores known graphs as wholes, and its weight.
     """
 
     def __init__(
@@ -185,6 +190,7 @@ class TrainingModel(nn.Module):
         criterion: Criterion,
         loss: LossSettings,
         vocabulary: Vocabulary,
+        recognition: tuple[Recognition, float] | None = None,
     ) -> None:
         super().__init__()
         self.predictor = predictor
@@ -192,6 +198,7 @@ class TrainingModel(nn.Module):
         self.criterion = criterion
         self.loss = loss
         self.vocabulary = vocabulary
+        self.recognition = recognition
 
     def forward(self, inputs: Inputs, mask: Tensor, node_labels: Tensor, edge_labels: Tensor) -> StepResult:
         """Inputs and the tensors of a padded `GraphBatch` -> mean loss over the batch (eq. 10)."""
@@ -200,18 +207,28 @@ class TrainingModel(nn.Module):
         match = self.matcher(predicted.states, predicted.graphs, target)
         with without_autocast(mask.device):
             loss = self.criterion(predicted.graphs, target, match.plan)
+            recognition, weight = self._recognition(predicted.graphs, target)
         terms = torch.stack([getattr(loss, name).detach().mean() for name in LOSS_TERMS])
-        auxiliary = match.auxiliary.detach().mean()
-        return StepResult((loss.total + match.auxiliary).mean(), torch.cat([terms, auxiliary[None]]), match.health)
+        further = torch.stack([match.auxiliary.detach().mean(), recognition.detach().mean()])
+        total = loss.total + match.auxiliary + weight * recognition
+        return StepResult(total.mean(), torch.cat([terms, further]), match.health)
+
+    def _recognition(self, prediction: Prediction, target: GraphBatch) -> tuple[Tensor, float]:
+        """(b,) the loss of known graphs' scores, and its weight."""
+        if self.recognition is None or prediction.known is None:
+            return prediction.presence.new_zeros(len(prediction)), 0.0
+        criterion, weight = self.recognition
+        return criterion(prediction.known, target), weight
 
 
 LOSS_TERMS = tuple(field.name for field in fields(GraphLoss) if field.name != "total")
-TERMS = (*LOSS_TERMS, "auxiliary")
+TERMS = (*LOSS_TERMS, "auxiliary", "recognition")
 """Names of `StepResult.terms`."""
 
 
 def build(run: Run) -> TrainingModel:
     """Predictor and matcher of a run, freshly initialised."""
-    vocabulary = task_of(run.task).vocabulary
+    task = task_of(run.task)
     predictor, matcher, loss = build_predictor(run), build_matcher(run), loss_settings(run.loss)
-    return TrainingModel(predictor, matcher, build_criterion(run), loss, vocabulary)
+    recognition = (Recognition(known_graphs(task)), run.loss.recognition) if run.model.known_graphs else None
+    return TrainingModel(predictor, matcher, build_criterion(run), loss, task.vocabulary, recognition)

@@ -12,12 +12,12 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from graphwright.decoding import Formula, Library, Placement, harden
+from graphwright.decoding import Formula, Placement, harden
 from graphwright.decoding.candidates import Candidate
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
 from graphwright.settings import MatchingKind, Run
-from graphwright.tasks import Bounding, Task, task_of
+from graphwright.tasks import Bounding, Task, known_graphs, task_of
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
@@ -26,8 +26,6 @@ from graphwright.training.decoders import Decoder, Known, candidates
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """Models that come with the package, a folder each."""
 MODEL_NAME = "model"
-MOST_KNOWN = 20_000
-"""Training samples whose graphs the known decoder chooses from: the first so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +59,17 @@ class SavedModel:
         """The labels of its graphs."""
         return self.task.vocabulary
 
+    @property
+    def decoder(self) -> Decoder:
+        """The one that it was handed on with."""
+        return Decoder(self.facts.get("decoder", Decoder.PLAIN))
+
     @cached_property
     def known(self) -> Known:
         """The distinct graphs of its training data, placed as it was trained to place them."""
-        data = self.task.data("train")
-        graphs = (data[index].graph for index in range(min(len(data), MOST_KNOWN)))
         in_order = self.run.matching.kind is MatchingKind.ORDER
         placement = Placement.IN_ORDER if in_order else Placement.BEST
-        return Known(Library.of(graphs, self.task.capacity), placement)
+        return Known(known_graphs(self.task), placement)
 
     def compiled(self) -> SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.
@@ -80,14 +81,15 @@ class SavedModel:
 
     @torch.no_grad()
     def predict(
-        self, given: Any, *, top: int = 1, decoder: Decoder = Decoder.PLAIN, formula: Formula | None = None
+        self, given: Any, *, top: int = 1, decoder: Decoder | None = None, formula: Formula | None = None
     ) -> list[PredictedGraph]:
         """The graph of each input, one or many: pictures, or SMILES, RDKit molecules and bit vectors.
 
-        A batch (b, ...) as the task's data sets make it is taken as it is. `top` above 1, or another decoder than
-        the plain one, adds that many candidates with a probability each. With a formula, which the plain decoder
-        does not obey, every graph has it.
+        A batch (b, ...) as the task's data sets make it is taken as it is. Without a decoder the model's own is
+        used. `top` above 1, or another decoder than the plain one, adds that many candidates with a probability
+        each. With a formula, which the plain decoder does not obey, every graph has it.
         """
+        decoder = decoder or self.decoder
         if formula is not None and decoder is Decoder.PLAIN:
             raise ValueError("the plain decoder does not obey a formula; the valid and the known one do")
         prediction = self.predictor(self.task.inputs(given)).graphs

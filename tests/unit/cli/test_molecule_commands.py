@@ -237,3 +237,19 @@ def test_report_and_export_speak_of_molecules(tiny_molecule_run, tmp_path):
 
 def test_all_molecules_are_in_the_shared_list():
     assert len(SMILES) == 30  # what the messages above count on
+
+
+def test_a_model_is_decoded_as_it_was_handed_on(tiny_molecule_run, tmp_path):
+    out = tmp_path / "model"
+    assert (
+        cli.main(["export", str(tiny_molecule_run), str(out), "--samples", "4", "--decode", "known"]) == cli.DONE
+    )
+    assert "decoded\n`known`" in (out / "README.md").read_text()
+    assert json.loads((out / "record.json").read_text())["decoder"] == "known"
+    assert figures(out, "--samples", 4, out=tmp_path / "a.json")["decode"] == "known"
+    assert figures(out, "--samples", 4, "--decode", "plain", out=tmp_path / "b.json")["decode"] == "plain"
+    model, run = load_model(str(out)), load_model(str(tiny_molecule_run))
+    assert (model.decoder, run.decoder) == (Decoder.KNOWN, Decoder.PLAIN)
+    (own,), (known,) = model.predict(["CCO"]), model.predict(["CCO"], decoder=Decoder.KNOWN)
+    assert is_isomorphic(own.graph, known.graph)
+    assert own.candidates

@@ -1,5 +1,6 @@
 """The most probable of known graphs, against every place that they could have."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from graphwright.decoding import Formula, FormulaRule, Library, Placement, known_candidates, slot_scores
-from graphwright.decoding.known import FREQUENCY
+from graphwright.decoding.known import FREQUENCY, RECOGNITION
 from graphwright.graphs import Graph, Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
 from tiny import LABELLED, random_batch, random_prediction
@@ -157,3 +158,33 @@ def test_what_does_not_fit_is_refused():
         known_candidates(predicted, LABELLED, Library.of(known.graphs, SLOTS + 1), 1)
     with pytest.raises(ValueError, match="2 formulas for 3 predictions"):
         known_candidates(predicted, LABELLED, known, 1, formulas=[None, None])
+
+
+@pytest.mark.parametrize("placement", Placement)
+def test_a_recognised_graph_counts_as_a_whole_instead_of_its_frequency(placement):
+    known, predicted = library(3, 20), prediction(3)
+    plain = known_candidates(predicted, LABELLED, known, len(known), placement=placement)
+    logits = torch.randn(3, len(known), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    told = known_candidates(replace(predicted, known=logits), LABELLED, known, len(known), placement=placement)
+    wholes = logits.log_softmax(1)
+    for row, before, after in zip(wholes, plain, told, strict=True):
+        scores = {id(each.graph): each.log_score for each in before.candidates}
+        for each in after.candidates:
+            expected = scores[id(each.graph)] + RECOGNITION * float(row[known.graphs.index(each.graph)])
+            # Which places are looked for, a better prior decides.
+            slack = 1.5 if placement is Placement.BEST else 1e-9
+            assert each.log_score == pytest.approx(expected, abs=slack)
+
+
+def test_a_graph_that_is_surely_recognised_is_the_answer():
+    known, predicted = library(4, 20), prediction(4)
+    logits = torch.zeros(3, len(known), dtype=torch.float64)
+    logits[torch.arange(3), torch.tensor([2, 0, 5])] = 100.0
+    found = known_candidates(replace(predicted, known=logits), LABELLED, known, 1)
+    assert [each.candidates[0].graph for each in found] == [known.graphs[at] for at in (2, 0, 5)]
+
+
+def test_a_model_that_recognises_other_graphs_is_refused():
+    known = library(4)
+    with pytest.raises(ValueError, match=r"recognises 3 graphs, the library has \d+"):
+        known_candidates(replace(prediction(4), known=torch.zeros(3, 3, dtype=torch.float64)), LABELLED, known, 1)

@@ -22,3 +22,11 @@ def test_graphs_that_refinement_confuses_are_kept_apart():
     triangles = from_edges(6, [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)])
     found = DistinctGraphs()
     assert [found.place(graph) for graph in (triangles, cycle(6), triangles)] == [0, 1, 0]
+
+
+def test_looking_for_a_graph_does_not_add_it():
+    found = DistinctGraphs()
+    found.place(cycle(5))
+    assert found.find(cycle(5).permute([4, 2, 0, 1, 3])) == 0
+    assert found.find(complete(5)) is None
+    assert len(found.graphs) == 1

@@ -48,8 +48,8 @@ def test_the_order_of_the_peaks_changes_nothing_but_the_order_of_the_tokens(trai
     model, given = encoder().train(training), inputs([9, 9])
     order = torch.randperm(9, generator=torch.Generator().manual_seed(1))
     before, after = model(given).values, model(given._replace(peaks=given.peaks[:, order])).values
-    torch.testing.assert_close(after[:, 2:], before[:, 2:][:, order])
-    torch.testing.assert_close(after[:, :2], before[:, :2])
+    torch.testing.assert_close(after[:, 3:], before[:, 3:][:, order])
+    torch.testing.assert_close(after[:, :3], before[:, :3])
 
 
 def test_order_and_padding_change_nothing_behind_the_decoder():
@@ -77,7 +77,7 @@ def test_a_batch_is_its_spectra_one_by_one():
         one = SpectrumInputs(*(tensor[at : at + 1] for tensor in given))
         alone = model(one._replace(peaks=one.peaks[:, :length], mask=one.mask[:, :length]))
         assert alone.mask is None
-        torch.testing.assert_close(together.values[at, : 2 + length], alone.values[0])
+        torch.testing.assert_close(together.values[at, : 3 + length], alone.values[0])
 
 
 class Untouched(torch.nn.Module):

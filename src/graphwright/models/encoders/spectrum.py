@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphwright.models.encoders.peak_words import PeakWords
 from graphwright.models.encoders.tokens import Tokens
 from graphwright.models.transformer import token_layers
 from graphwright.spectra.tokens import MZ_SCALE, TOKEN_WIDTH
@@ -15,6 +16,8 @@ from graphwright.spectra.tokens import MZ_SCALE, TOKEN_WIDTH
 LONGEST, WAVES = 512.0, 16
 """Wavelengths in Da, each half of the one before: down to 0.016 Da, the error of a poor instrument."""
 ENERGY_SCALE = 4.0
+SPECIAL = 3
+"""Tokens before the peaks: summary, precursor, adduct."""
 GROUP = 16
 """Spectra of like size that are encoded together: most have few peaks, and a batch's longest has a hundred."""
 
@@ -36,7 +39,11 @@ class SpectrumInputs(NamedTuple):
 
 
 class SpectrumEncoder(nn.Module):
-    """A set of peaks, without positions; two more tokens stand for the precursor and the adduct.
+    """A set of peaks, without positions; more tokens stand for the precursor, the adduct and the whole.
+
+    The whole is the sum of the words of its peaks and its formula, weighted by the root of intensity, and goes
+    around the attention: from a few thousand molecules a network learns more from a bag of words than from what
+    attention makes of them.
 
     The first layer sees every peak beside the precursor, so that it can tell the neutral loss too. m/z also
     comes as sines and cosines of many wavelengths: the mass defect, a few mDa of hundreds of Da, is what tells the
@@ -59,10 +66,12 @@ class SpectrumEncoder(nn.Module):
         self.energy = nn.Sequential(nn.Linear(1, width), nn.GELU(), nn.Linear(width, width))
         self.unknown_energy = nn.Parameter(torch.randn(width) / width**0.5)
         nn.init.normal_(self.adduct.weight, std=width**-0.5)
+        self.words = PeakWords(width)
+        self.summary = nn.Sequential(nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width))
         self.layers = token_layers(width, layers, heads, dropout)
 
     def forward(self, inputs: SpectrumInputs) -> Tokens:
-        """-> tokens (b, 2 + k, width): precursor, adduct, then the peaks in their order."""
+        """-> tokens (b, 3 + k, width): summary, precursor, adduct, then the peaks in their order."""
         peaks, mask = inputs.peaks, inputs.mask
         if peaks.ndim != 3 or peaks.shape[2] != TOKEN_WIDTH:
             raise ValueError(f"peaks must have shape (b, k, {TOKEN_WIDTH}), got {tuple(peaks.shape)}")
@@ -76,29 +85,33 @@ class SpectrumEncoder(nn.Module):
                 self._encode(_select(inputs, group, int(lengths[group[-1]])))
                 for group in torch.split(order, GROUP)
             ]
-            k = 2 + mask.shape[1]
+            k = SPECIAL + mask.shape[1]
             values = torch.cat([functional.pad(part, (0, 0, 0, k - part.shape[1])) for part in parts])
             values = values[order.argsort()]
-        whole = torch.cat([mask.new_ones(mask.shape[0], 2), mask], 1)
+        whole = torch.cat([mask.new_ones(mask.shape[0], SPECIAL), mask], 1)
         return Tokens(values, whole if mask.is_meta or not bool(mask.all()) else None)
 
     def _encode(self, inputs: SpectrumInputs) -> Tensor:
-        """(b, 2 + k, width)."""
+        """(b, 3 + k, width)."""
         peaks, mask, precursor, adduct, energy = inputs
         known = precursor[:, :1] > 0
         whole = torch.cat([precursor, self._waves(precursor[:, 0])], 1) * known
         first = torch.where(known, self.precursor(whole), self.unknown_precursor)
         lost = self._waves(precursor[:, :1] - peaks[:, :, 0]) * known[:, :, None]
         features = [peaks, peaks[:, :, 1:2].clamp_min(0).sqrt(), self._waves(peaks[:, :, 0]), lost]
-        seen = self.peak(torch.cat(features, 2)) + self.beside(whole)[:, None]
-        tokens = self.mixed(torch.cat([first[:, None], seen], 1))
-        tokens = torch.cat([tokens[:, :1], self.adduct(adduct)[:, None], tokens[:, 1:]], 1)
+        words = self.words(peaks, precursor)
+        seen = self.peak(torch.cat(features, 2)) + self.beside(whole)[:, None] + words
+        mixed = self.mixed(torch.cat([first[:, None], seen], 1))
+        weights = peaks[:, :, 1].clamp_min(0).sqrt() * mask
+        counted = (weights[:, None] @ words)[:, 0] + self.words.formula(precursor)
+        summary = self.summary(counted + first)
+        tokens = torch.cat([summary[:, None], mixed[:, :1], self.adduct(adduct)[:, None], mixed[:, 1:]], 1)
         tokens = tokens + self._energy(energy)[:, None]
         # Attention without a mask is faster, and a single spectrum needs none.
         needs_mask = mask.is_meta or not bool(mask.all())
-        ignored = torch.cat([mask.new_zeros(mask.shape[0], 2), ~mask], 1) if needs_mask else None
-        values: Tensor = self.layers(tokens, src_key_padding_mask=ignored)
-        return values
+        ignored = torch.cat([mask.new_zeros(mask.shape[0], SPECIAL - 1), ~mask], 1) if needs_mask else None
+        attended = self.layers(tokens[:, 1:], src_key_padding_mask=ignored)
+        return torch.cat([tokens[:, :1], attended], 1)
 
     def _waves(self, scaled: Tensor) -> Tensor:
         """m/z over `MZ_SCALE`, (...) -> (..., 2 * WAVES)."""

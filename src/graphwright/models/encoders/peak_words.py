@@ -1,0 +1,85 @@
+"""Peaks, losses and formulas by name: the same fragment in two spectra is the same word."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.spectra.tokens import ELEMENT_SCALES, ELEMENTS, MZ_SCALE
+
+BUCKETS = 4096
+HASHES = 2
+"""Vectors of a word: two words seldom share both."""
+BIN = 0.01
+"""Da: a peak that no sub-formula explains is named by its m/z."""
+HIGHEST = 10.0
+"""m/z over `MZ_SCALE`; what lies above shares a bin."""
+PRIME = 2**31 - 1
+SEED = 1
+FRAGMENT, LOSS, UNSATURATION, FIRST_ELEMENT = range(4)
+"""Kinds of words; an element's is `FIRST_ELEMENT` plus its place."""
+VALENCES = {"C": 2, "Si": 2, "N": 1, "P": 1, "B": 1, "As": 1, "O": 0, "S": 0}
+"""What an atom adds to twice the number of rings and double bonds; those not named take one off, as hydrogen."""
+
+
+class PeakWords(nn.Module):
+    """Learned vectors of what a peak is, what its ion lost, and how many atoms of an element there are.
+
+    From scaled counts a network learns functions that are smooth in the formula; that C7H7+ means a benzyl group
+    where C7H6+ does not, it learns from far fewer molecules if each has a vector of its own. These are sums
+    of rows of a table, chosen by hash: that needs no list of formulas and takes any.
+    """
+
+    multipliers: Tensor
+    scales: Tensor
+    valences: Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.vectors = nn.Embedding(BUCKETS, width)
+        nn.init.normal_(self.vectors.weight, std=width**-0.5)
+        # The same in every model: a word's rows are part of what was learned. Of a kind, an amount, and counts.
+        generator = torch.Generator().manual_seed(SEED)
+        multipliers = torch.randint(1, PRIME, (2 + len(ELEMENTS), HASHES), generator=generator)
+        valences = torch.tensor([VALENCES.get(element, -1) for element in ELEMENTS])
+        self.register_buffer("multipliers", multipliers, persistent=False)
+        self.register_buffer("scales", torch.tensor(ELEMENT_SCALES), persistent=False)
+        self.register_buffer("valences", valences, persistent=False)
+
+    def forward(self, peaks: Tensor, precursor: Tensor) -> Tensor:
+        """Tokens (b, k, 16) and (b, 16) as of `spectra.tokens` -> (b, k, width), fragment plus loss."""
+        counts, whole = self._counts(peaks), self._counts(precursor)[:, None]
+        explained = counts.any(-1)
+        fragment = self._sum(FRAGMENT, torch.where(explained, 0, _bin(peaks[:, :, 0])), counts)
+        explained = explained & whole.any(-1)
+        left = torch.where(explained, 0, _bin(precursor[:, :1] - peaks[:, :, 0]))
+        loss = self._sum(LOSS, left, (whole - counts) * explained[:, :, None])
+        return fragment + loss * (precursor[:, :1, None] > 0)
+
+    def formula(self, precursor: Tensor) -> Tensor:
+        """(b, 16) -> (b, width): a word for the atoms of each element and one for their unsaturation."""
+        counts = self._counts(precursor)
+        kinds = torch.arange(len(ELEMENTS), device=counts.device) + FIRST_ELEMENT
+        none = torch.zeros_like(counts)[..., None].expand(-1, -1, len(ELEMENTS))
+        elements = self._sum(kinds.expand_as(counts), counts, none)
+        unsaturation = self._sum(UNSATURATION, counts @ self.valences, none[:, 0])
+        words = (elements * (counts > 0)[..., None]).sum(1) + unsaturation
+        return words * counts.any(-1)[:, None]
+
+    def _counts(self, tokens: Tensor) -> Tensor:
+        """(..., 16) -> (..., 14), integers."""
+        return (tokens[..., 2:] * self.scales).round().long()
+
+    def _sum(self, kind: int | Tensor, amounts: Tensor, counts: Tensor) -> Tensor:
+        """The vectors of words. kind: one, or (...). amounts: (...). counts: (..., 14). -> (..., width)."""
+        kinds = kind if isinstance(kind, Tensor) else torch.full_like(amounts, kind)
+        numbers = torch.cat([kinds[..., None], amounts[..., None], counts], -1)
+        # Every product is below 2^63 as long as the numbers are below 2^32. (..., HASHES)
+        rows = (numbers[..., None] * self.multipliers % PRIME).sum(-2) % PRIME % BUCKETS
+        vectors: Tensor = self.vectors(rows).sum(-2)
+        return vectors
+
+
+def _bin(scaled: Tensor) -> Tensor:
+    """m/z over `MZ_SCALE` (...) -> (...), from 1: 0 is for words that have a formula."""
+    return 1 + (scaled.clamp(0, HIGHEST) * (MZ_SCALE / BIN)).long()

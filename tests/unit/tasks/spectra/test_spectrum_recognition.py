@@ -1,0 +1,56 @@
+"""Scaffolds recognised as wholes: from the settings to predictions."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from graphwright.cli import main as cli
+from graphwright.settings import Run
+from graphwright.tasks import resolved
+from graphwright.training import build
+from graphwright.training.recognition import Recognition
+from graphwright.training.saved_model import load_model
+
+
+def settings(tiny_run) -> dict:
+    return load_model(str(tiny_run)).run.model_dump()
+
+
+def test_a_run_counts_the_graphs_and_learns_to_tell_them(tiny_spectrum_run):
+    plain = settings(tiny_spectrum_run)
+    run = resolved(Run.model_validate(plain | {"loss": plain["loss"] | {"recognition": 0.5}}))
+    model = build(run)
+    library = load_model(str(tiny_spectrum_run)).known.library
+    assert run.model.known_graphs == len(library) > 1
+    assert resolved(Run.model_validate(plain)).model.known_graphs == 0
+    data = load_model(str(tiny_spectrum_run)).task.data("train")
+    inputs, target = data.batch([0, 1])
+    result = model(inputs, target.mask, target.node_labels, target.edge_labels)
+    model.recognition = None
+    torch.manual_seed(0)
+    assert float(result.terms[-1]) == pytest.approx(np.log(len(library)), rel=0.5)
+    model.eval()
+    without = model(inputs, target.mask, target.node_labels, target.edge_labels)
+    model.recognition = (Recognition(library), 0.5)
+    whole = model(inputs, target.mask, target.node_labels, target.edge_labels)
+    torch.testing.assert_close(whole.loss, without.loss + 0.5 * whole.terms[-1])
+    whole.loss.backward()
+    assert model.predictor.recogniser.score.weight.grad.abs().max() > 0
+
+
+def test_from_training_to_predictions_that_are_recognised(tiny_spectrum_run, tmp_path):
+    out = tmp_path / "run"
+    assert (
+        cli.main(["train", str(tiny_spectrum_run / "config.yaml"), "--out", str(out), "--loss.recognition", "1"])
+        == cli.DONE
+    )
+    figures = tmp_path / "figures.json"
+    assert cli.main(["evaluate", str(out), "--decode", "known", "--json", str(figures)]) == cli.DONE
+    assert json.loads(figures.read_text())["validity"] == 100
+    model = load_model(str(out))
+    data = model.task.data("train")
+    prediction = model.predictor(data.batch([0])[0]).graphs
+    assert prediction.known.shape == (1, len(model.known.library))
+    assert "recognition" in (out / "log.csv").read_text().splitlines()[0]

@@ -1,0 +1,37 @@
+"""Which known graph a target is."""
+
+import numpy as np
+import torch
+
+from graphwright.decoding import Library
+from graphwright.graphs import GraphBatch
+from graphwright.training.recognition import SMOOTHING, UNKNOWN, Recognition
+from tiny import random_batch
+
+SLOTS = 5
+
+
+def graphs(seed: int, count: int):
+    generator = np.random.default_rng(seed)
+    return random_batch(generator, generator.integers(1, SLOTS + 1, count).tolist(), SLOTS).graphs()
+
+
+def test_a_target_is_found_in_any_order_of_its_nodes():
+    library = Library.of(graphs(0, 30), SLOTS)
+    generator = np.random.default_rng(1)
+    shuffled = [graph.permute(generator.permutation(graph.size)) for graph in library.graphs]
+    recognition = Recognition(library)
+    for _ in range(2):  # looked up, then remembered
+        assert recognition.places(GraphBatch.collate(shuffled, SLOTS)).tolist() == list(range(len(library)))
+
+
+def test_unknown_targets_cost_nothing():
+    library = Library.of(graphs(0, 4), SLOTS)
+    target = GraphBatch.collate([*library.graphs[:1], *graphs(9, 40)[-1:]], SLOTS)
+    recognition = Recognition(library)
+    assert recognition.places(target).tolist() == [0, UNKNOWN]
+    logits = torch.randn(2, len(library), requires_grad=True)
+    loss = recognition(logits, target)
+    logs = logits[0].log_softmax(0)
+    torch.testing.assert_close(loss[0], -(1 - SMOOTHING) * logs[0] - SMOOTHING * logs.mean())
+    assert loss[1].item() == 0
