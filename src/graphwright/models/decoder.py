@@ -20,19 +20,9 @@ class NodeDecoder(nn.Module):
         )
         self.layers = start_apart(nn.TransformerDecoder(layer, layers, nn.LayerNorm(width)))
 
-    def forward(self, tokens: Tensor, token_mask: Tensor | None, whole: Tensor | None = None) -> Tensor:
-        """Slot states (b, n, width).
-
-        tokens: (b, k, memory width). token_mask: (b, k), true at real ones. whole: (b, width), what is known of
-        the input as a whole, which every query then knows from the start.
-        """
-        return self._attend(self.queries, tokens, token_mask, whole)
-
-    def _attend(self, queries: Tensor, tokens: Tensor, token_mask: Tensor | None, whole: Tensor | None) -> Tensor:
-        """Queries (q, width) -> states (b, q, width)."""
-        queries = queries.expand(tokens.shape[0], -1, -1)
-        if whole is not None:
-            queries = queries + whole[:, None]
+    def forward(self, tokens: Tensor, token_mask: Tensor | None) -> Tensor:
+        """tokens (b, k, memory width), token_mask (b, k) true at real ones -> slot states (b, n, width)."""
+        queries = self.queries.expand(tokens.shape[0], -1, -1)
         ignored = None if token_mask is None else ~token_mask
         result: Tensor = self.layers(queries, self.memory(tokens), memory_key_padding_mask=ignored)
         return result

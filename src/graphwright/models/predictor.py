@@ -35,7 +35,7 @@ class Predicted:
 class GraphPredictor(nn.Module):
     """Any input that the encoder turns into tokens, to graphs of up to n nodes.
 
-    With a recogniser the decoder is also told of the input as a whole, and known graphs are scored.
+    With a recogniser known graphs are scored as wholes, and what it saw is one more token for the decoder.
     """
 
     def __init__(
@@ -55,5 +55,6 @@ class GraphPredictor(nn.Module):
             states = self.decoder(tokens.values, tokens.mask)
             return Predicted(states, self.head(states))
         whole, known = self.recogniser(tokens)
-        states = self.decoder(tokens.values, tokens.mask, whole)
+        tokens = tokens.and_one_more(whole)
+        states = self.decoder(tokens.values, tokens.mask)
         return Predicted(states, replace(self.head(states), known=known))

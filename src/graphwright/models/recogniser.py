@@ -11,11 +11,11 @@ from graphwright.models.encoders import Tokens
 from graphwright.models.precision import full
 
 WIDER = 2
-"""Hidden units to the decoder's width."""
+"""Hidden units to a unit of width."""
 
 
 class Recognised(NamedTuple):
-    """whole: (b, width), for the decoder. logits: (b, graphs), in float32."""
+    """whole: (b, width), a token for the decoder. logits: (b, graphs), in float32."""
 
     whole: Tensor
     logits: Tensor
@@ -29,9 +29,9 @@ class Recogniser(nn.Module):
     encoders stands for the whole input, and the mean of all.
     """
 
-    def __init__(self, token_width: int, width: int, graphs: int, dropout: float) -> None:
+    def __init__(self, width: int, graphs: int, dropout: float) -> None:
         super().__init__()
-        self.read = nn.Sequential(nn.Linear(2 * token_width, WIDER * width), nn.GELU(), nn.Dropout(dropout))
+        self.read = nn.Sequential(nn.Linear(2 * width, WIDER * width), nn.GELU(), nn.Dropout(dropout))
         self.whole = nn.Linear(WIDER * width, width)
         self.score = nn.Linear(WIDER * width, graphs)
 

@@ -17,9 +17,12 @@ class RelationDecoder(NodeDecoder):
         super().__init__(slots, width, layers, heads, dropout, memory_width)
         self.relation = nn.Parameter(torch.randn(1, width) / width**0.5)
 
-    def forward(self, tokens: Tensor, token_mask: Tensor | None, whole: Tensor | None = None) -> Tensor:
-        """As of `NodeDecoder` -> states (b, n + 1, width), the relation token's last."""
-        return self._attend(torch.cat([self.queries, self.relation]), tokens, token_mask, whole)
+    def forward(self, tokens: Tensor, token_mask: Tensor | None) -> Tensor:
+        """tokens (b, k, memory width) -> states (b, n + 1, width), the relation token's last."""
+        queries = torch.cat([self.queries, self.relation]).expand(tokens.shape[0], -1, -1)
+        ignored = None if token_mask is None else ~token_mask
+        result: Tensor = self.layers(queries, self.memory(tokens), memory_key_padding_mask=ignored)
+        return result
 
 
 class RelationHead(nn.Module):

@@ -49,7 +49,7 @@ def build_predictor(run: Run) -> GraphPredictor:
     sizes = (task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width)
     recogniser = None
     if model.known_graphs:
-        recogniser = Recogniser(model.encoder_width, model.width, model.known_graphs, model.dropout)
+        recogniser = Recogniser(model.encoder_width, model.known_graphs, model.dropout)
     if model.kind is ModelKind.RELATIONFORMER:
         relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
         return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)

@@ -21,6 +21,7 @@ from graphwright.tasks import Bounding, Task, known_graphs, task_of
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
+from graphwright.training.compact import compacted, expanded
 from graphwright.training.decoders import Decoder, Known, candidates
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
@@ -136,7 +137,8 @@ def load_model(source: str) -> SavedModel:
         raise CheckpointError(f"{path}.json does not hold the settings of a run: {error}") from error
     predictor = build_predictor(run)
     prefix = "model.predictor."
-    weights = {name.removeprefix(prefix): t for name, t in saved.tensors.items() if name.startswith(prefix)}
+    tensors = expanded(saved.tensors)
+    weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
     try:
         predictor.load_state_dict(weights)
     except RuntimeError as error:
@@ -145,18 +147,12 @@ def load_model(source: str) -> SavedModel:
 
 
 def export_model(source: str, folder: Path, record: Mapping[str, Any]) -> None:
-    """Write a run's predictor alone, without matcher and optimiser, with the record of how it came about.
-
-    Weights of single precision are written in half, which loading takes back: a model is handed on more often than
-    it is trained, and 11 bits of a weight are more than training determines.
-    """
+    """Write a run's predictor alone, compacted, with the record of how it came about."""
     saved = checkpoints.load(_checkpoint_path(source))
-    weights = {
-        name: tensor.half() if tensor.dtype == torch.float32 else tensor
-        for name, tensor in saved.tensors.items()
-        if name.startswith("model.predictor.")
-    }
-    checkpoints.save(folder / MODEL_NAME, Checkpoint(weights, {"settings": saved.facts["settings"], **record}))
+    weights = {name: tensor for name, tensor in saved.tensors.items() if name.startswith("model.predictor.")}
+    checkpoints.save(
+        folder / MODEL_NAME, Checkpoint(compacted(weights), {"settings": saved.facts["settings"], **record})
+    )
 
 
 def _checkpoint_path(source: str) -> Path:

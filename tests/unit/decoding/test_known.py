@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graphwright.decoding import Formula, FormulaRule, Library, Placement, known_candidates, slot_scores
-from graphwright.decoding.known import FREQUENCY, RECOGNITION
+from graphwright.decoding.known import FREQUENCY
 from graphwright.graphs import Graph, Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
 from tiny import LABELLED, random_batch, random_prediction
@@ -161,27 +161,40 @@ def test_what_does_not_fit_is_refused():
 
 
 @pytest.mark.parametrize("placement", Placement)
-def test_a_recognised_graph_counts_as_a_whole_instead_of_its_frequency(placement):
+def test_a_model_that_recognises_graphs_ranks_them_itself(placement):
     known, predicted = library(3, 20), prediction(3)
-    plain = known_candidates(predicted, LABELLED, known, len(known), placement=placement)
     logits = torch.randn(3, len(known), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    told = known_candidates(replace(predicted, known=logits), LABELLED, known, len(known), placement=placement)
-    wholes = logits.log_softmax(1)
-    for row, before, after in zip(wholes, plain, told, strict=True):
-        scores = {id(each.graph): each.log_score for each in before.candidates}
-        for each in after.candidates:
-            expected = scores[id(each.graph)] + RECOGNITION * float(row[known.graphs.index(each.graph)])
-            # Which places are looked for, a better prior decides.
-            slack = 1.5 if placement is Placement.BEST else 1e-9
-            assert each.log_score == pytest.approx(expected, abs=slack)
+    told = known_candidates(replace(predicted, known=logits), LABELLED, known, 4, placement=placement)
+    for row, found in zip(logits, told, strict=True):
+        best = row.argsort(descending=True)[:4].tolist()
+        assert [each.graph for each in found.candidates] == [known.graphs[at] for at in best]
+        wholes = row.softmax(0)[best]
+        assert [each.probability for each in found.candidates] == pytest.approx(wholes.tolist())
+        assert [each.log_score for each in found.candidates] == pytest.approx(wholes.log().tolist())
+        assert [each.share for each in found.candidates] == pytest.approx((wholes / wholes.sum()).tolist())
 
 
-def test_a_graph_that_is_surely_recognised_is_the_answer():
-    known, predicted = library(4, 20), prediction(4)
-    logits = torch.zeros(3, len(known), dtype=torch.float64)
-    logits[torch.arange(3), torch.tensor([2, 0, 5])] = 100.0
-    found = known_candidates(replace(predicted, known=logits), LABELLED, known, 1)
-    assert [each.candidates[0].graph for each in found] == [known.graphs[at] for at in (2, 0, 5)]
+def test_recognised_graphs_obey_formulas_too():
+    vocabulary = molecule_vocabulary(("C", "N"))
+    ring, pair = ([("C", "C", "N"), [(0, 1, 1), (1, 2, 1), (0, 2, 1)]], [("C", "C"), [(0, 1, 1)]])
+    graphs = [
+        Graph(
+            np.array([vocabulary.nodes.index(atom) for atom in atoms]),
+            np.array([bond[:2] for bond in bonds]),
+            np.array([bond[2] for bond in bonds]),
+            vocabulary,
+        )
+        for atoms, bonds in (ring, pair)
+    ]
+    known = Library.of(graphs, 3)
+    predicted = random_prediction(torch.Generator().manual_seed(0), 1, 3, vocabulary=vocabulary)
+    told = replace(predicted, known=torch.tensor([[9.0, 0.0]], dtype=predicted.presence.dtype))
+    at_most = Formula({"C": 5}, 12, rule=FormulaRule.AT_MOST)
+    free, bound = (
+        known_candidates(told, vocabulary, known, 2, formulas=formulas)[0] for formulas in (None, [at_most])
+    )
+    assert [each.graph.size for each in free.candidates] == [3, 2]
+    assert [each.graph.size for each in bound.candidates] == [2]
 
 
 def test_a_model_that_recognises_other_graphs_is_refused():

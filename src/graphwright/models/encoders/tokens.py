@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -12,3 +13,8 @@ class Tokens(NamedTuple):
 
     values: Tensor
     mask: Tensor | None = None
+
+    def and_one_more(self, value: Tensor) -> Tokens:
+        """With a real token (b, width) after the others."""
+        mask = None if self.mask is None else torch.nn.functional.pad(self.mask, (0, 1), value=True)
+        return Tokens(torch.cat([self.values, value[:, None]], 1), mask)
