@@ -15,7 +15,7 @@ from graphwright.transport import mirror_descent, round_to_permutation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOSSES = ("presence", "node_labels", "edge_labels", "adjacency", "diffusion", "marginals")
+LOSSES = ("presence", "node_labels", "edge_labels", "adjacency", "diffusion", "marginals", "recognition")
 
 
 def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
