@@ -111,7 +111,8 @@ class EncoderLikeness(_Euclidean):
             for start in range(0, len(indices), ENCODED_TOGETHER):
                 inputs, _ = samples.batch(indices[start : start + ENCODED_TOGETHER])
                 encoded = self.encoder(inputs_to(inputs, device))
-                means.append(_mean_token(encoded if isinstance(encoded, Tokens) else Tokens(encoded)))
+                tokens = encoded if isinstance(encoded, Tokens) else Tokens(encoded)
+                means.append(tokens.mean())
         finally:
             self.encoder.train(was_training)
         found: Floats = torch.cat(means).float().cpu().numpy()
@@ -200,10 +201,3 @@ def _columns(matrix: Any, kept: NDArray[np.int32]) -> csr_array[np.float64]:
     inside = np.isin(matrix.indices, kept)
     places = np.searchsorted(kept, matrix.indices[inside])
     return csr_array((matrix.data[inside], (rows[inside], places)), shape=(matrix.shape[0], len(kept)))
-
-
-def _mean_token(tokens: Tokens) -> torch.Tensor:
-    if tokens.mask is None:
-        return tokens.values.mean(1)
-    weights = tokens.mask[:, :, None].to(tokens.values.dtype)
-    return (tokens.values * weights).sum(1) / weights.sum(1).clamp_min(1)

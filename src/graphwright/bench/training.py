@@ -14,7 +14,7 @@ from graphwright.bench.training_loop import measure_loop
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs
 from graphwright.settings import MatchingKind, Run
-from graphwright.tasks import task_of
+from graphwright.tasks import resolved, task_of
 from graphwright.training import TrainingModel, build
 from graphwright.training.threads import threads
 
@@ -63,7 +63,7 @@ def measure_presets(
             run = load(name)
             if run.matching.kind not in MATCHERS:
                 continue
-            run = with_batch(run, batch)
+            run = resolved(with_batch(run, batch))
             kinds = dict.fromkeys((run.matching.kind, MatchingKind.LEARNED))
             for row in _step_rows(run, count, repeats, tuple(kinds)):
                 yield replace(row, name=f"{row.name}, {name}")

@@ -50,7 +50,7 @@ class Placement(StrEnum):
 class Library:
     """Distinct graphs of one vocabulary, padded to a model's slots; counts: (k,) how often each was met."""
 
-    distinct: DistinctGraphs
+    graphs: tuple[Graph, ...]
     batch: GraphBatch
     counts: Codes
 
@@ -61,15 +61,18 @@ class Library:
         places = [distinct.place(graph) for graph in graphs if 0 < graph.size <= slots]
         if not places:
             raise ValueError(f"there is no graph of 1 to {slots} nodes to choose from")
-        return cls(distinct, GraphBatch.collate(distinct.graphs, slots), np.bincount(places))
-
-    @property
-    def graphs(self) -> list[Graph]:
-        """In the order in which they were first met."""
-        return self.distinct.graphs
+        return cls(tuple(distinct.graphs), GraphBatch.collate(distinct.graphs, slots), np.bincount(places))
 
     def __len__(self) -> int:
         return len(self.graphs)
+
+    @cached_property
+    def distinct(self) -> DistinctGraphs:
+        """Where a graph is among them."""
+        result = DistinctGraphs()
+        for graph in self.graphs:
+            result.place(graph)
+        return result
 
     @cached_property
     def contents(self) -> Contents:

@@ -14,8 +14,8 @@ from graphwright.settings import Run, TaskSettings
 FORMAT = 3
 """Of what a job leaves behind: a change of it, of a metric or of a default setting needs another number, lest an
 old result be taken."""
-WITHOUT_EFFECT = {"train": {"workers", "log_every", "checkpoint_minutes"}}
-"""Settings that do not change a result, or no more than another day's clock would."""
+WITHOUT_EFFECT = {"train": {"workers", "log_every", "checkpoint_minutes"}, "model": {"known_graphs"}}
+"""Settings that do not change a result, or no more than another day's clock would, or follow from others."""
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,5 @@ class Recogniser(nn.Module):
 
     def forward(self, tokens: Tokens) -> Recognised:
         """tokens of b inputs -> the whole of each, and its logits."""
-        values, mask = tokens
-        weights = values.new_ones(values.shape[:2]) if mask is None else mask.to(values.dtype)
-        mean = (values * weights[:, :, None]).sum(1) / weights.sum(1, keepdim=True)
-        read = self.read(torch.cat([values[:, 0], mean], 1))
+        read = self.read(torch.cat([tokens.values[:, 0], tokens.mean()], 1))
         return Recognised(self.whole(read), full(self.score(read)))

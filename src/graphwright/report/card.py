@@ -10,9 +10,16 @@ from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.report.page import NAMES
 from graphwright.report.record import run_record
 from graphwright.tasks import Task
-from graphwright.training.decoders import Decoder
+from graphwright.training.decoders import Decoder, check_decoder
 from graphwright.training.saved_model import export_model, load_model
 
+INDEPENDENT = (
+    "The confidence that `predict` prints takes the decisions as independent; it ranks predictions and is not "
+    "calibrated."
+)
+RECOGNISED = (
+    "The confidence that `predict` prints is the model's probability of the graph among all that it knows."
+)
 CARD_SAMPLES = 4000
 """Test samples behind a card's figures, where there are so many."""
 
@@ -23,12 +30,14 @@ def write_model(run_folder: Path, out: Path, samples: int | None, decoder: Decod
     The figures are those of the weights as written, with the decoder that the model is handed on with.
     """
     model = load_model(str(run_folder))
+    check_decoder(decoder, model.vocabulary)
     facts = {"decoder": decoder.value}
-    export_model(str(run_folder), out, facts)
+    library = model.known.library if decoder is Decoder.KNOWN else None
+    export_model(str(run_folder), out, facts, library)
     result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
     figures = result.figures()
     record = run_record(model, result.data) | facts | {"test": figures}
-    export_model(str(run_folder), out, facts | {"test": figures})
+    export_model(str(run_folder), out, facts | {"test": figures}, library)
     (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
     log = run_folder / "log.csv"
     if log.exists():
@@ -55,6 +64,7 @@ def _card(name: str, record: dict[str, object], task: Task) -> str:
         interval = figures.get(f"{key}_interval")
         shown = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
         rows.append(f"| {text} | {figures[key]:.2f} | {shown} |")
+    recognised = record["decoder"] == Decoder.KNOWN and settings["model"]["known_graphs"]
     return f"""# {name}
 
 {textwrap.fill(task.summary, 115)}
@@ -83,6 +93,5 @@ Settings, commit and data hash are in `record.json`, the training log in `log.cs
 ## Limits
 
 {textwrap.fill(task.limits, 115)}
-The confidence that `predict` prints takes the decisions as independent; it ranks predictions, it is not
-calibrated.
+{textwrap.fill(RECOGNISED if recognised else INDEPENDENT, 115)}
 """

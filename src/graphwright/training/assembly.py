@@ -30,7 +30,7 @@ from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run, Teacher
 from graphwright.settings.schema import ModelKind
-from graphwright.tasks import known_graphs, task_of
+from graphwright.tasks import Task, known_graphs, task_of
 from graphwright.training.recognition import Recognition
 from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent, multi_start
 
@@ -226,9 +226,19 @@ TERMS = (*LOSS_TERMS, "auxiliary", "recognition")
 """Names of `StepResult.terms`."""
 
 
+def _recognition(run: Run, task: Task) -> tuple[Recognition, float]:
+    library = known_graphs(task)
+    if run.model.known_graphs != len(library) or not run.loss.recognition:
+        raise ValueError(
+            f"model.known_graphs is {run.model.known_graphs}, the training data have {len(library)} graphs "
+            f"and loss.recognition is {run.loss.recognition:g}: tasks.resolved counts them"
+        )
+    return Recognition(library), run.loss.recognition
+
+
 def build(run: Run) -> TrainingModel:
     """Predictor and matcher of a run, freshly initialised."""
     task = task_of(run.task)
     predictor, matcher, loss = build_predictor(run), build_matcher(run), loss_settings(run.loss)
-    recognition = (Recognition(known_graphs(task)), run.loss.recognition) if run.model.known_graphs else None
+    recognition = _recognition(run, task) if run.loss.recognition or run.model.known_graphs else None
     return TrainingModel(predictor, matcher, build_criterion(run), loss, task.vocabulary, recognition)

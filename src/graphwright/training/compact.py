@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-SCALES = ".scales"
+SCALES = ":scales"
 """Ends the name of the scales (rows, 1) of a matrix whose rows are whole numbers."""
 LARGEST = 127
 

@@ -56,6 +56,12 @@ RANKING = Effort(looked_at=200, programs=8, seconds=5.0)
 seconds are for programs that do not end. A poor model's candidates are countless places of the same few graphs."""
 
 
+def check_decoder(decoder: Decoder, vocabulary: Vocabulary) -> None:
+    """Refuse a decoder that graphs of this vocabulary do not have."""
+    if decoder is Decoder.VALID and vocabulary.edges != BONDS:
+        raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
+
+
 def candidates(
     prediction: Prediction,
     vocabulary: Vocabulary,
@@ -75,8 +81,7 @@ def candidates(
         return known_candidates(
             prediction, vocabulary, known.library, count, placement=known.placement, formulas=formulas
         )
-    if vocabulary.edges != BONDS:
-        raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
+    check_decoder(decoder, vocabulary)
     return valid_candidates(
         prediction, vocabulary, count, formulas=formulas, seconds=effort.seconds, programs=effort.programs
     )

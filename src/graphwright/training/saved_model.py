@@ -12,7 +12,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from graphwright.decoding import Formula, Placement, harden
+from graphwright.decoding import Formula, Library, Placement, harden
 from graphwright.decoding.candidates import Candidate
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
@@ -23,6 +23,7 @@ from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
 from graphwright.training.compact import compacted, expanded
 from graphwright.training.decoders import Decoder, Known, candidates
+from graphwright.training.packed_library import packed, unpacked
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """Models that come with the package, a folder each."""
@@ -31,7 +32,9 @@ MODEL_NAME = "model"
 
 @dataclass(frozen=True, eq=False)
 class PredictedGraph:
-    """A predicted graph and the model's probability of exactly these decisions (slots taken as independent).
+    """A predicted graph and the model's probability of it.
+
+    That is of exactly these decisions, slots taken as independent, or of this graph among those recognised.
 
     candidates: the most probable distinct graphs, this one first, where they were asked for.
     """
@@ -49,6 +52,8 @@ class SavedModel:
     run: Run
     predictor: GraphPredictor
     facts: Mapping[str, Any]
+    library: Library | None = None
+    """Known graphs that came with it; without them they are those of its training data."""
 
     @cached_property
     def task(self) -> Task:
@@ -67,10 +72,10 @@ class SavedModel:
 
     @cached_property
     def known(self) -> Known:
-        """The distinct graphs of its training data, placed as it was trained to place them."""
+        """The distinct graphs that it knows, placed as it was trained to place them."""
         in_order = self.run.matching.kind is MatchingKind.ORDER
         placement = Placement.IN_ORDER if in_order else Placement.BEST
-        return Known(known_graphs(self.task), placement)
+        return Known(self.library or known_graphs(self.task), placement)
 
     def compiled(self) -> SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.
@@ -143,16 +148,17 @@ def load_model(source: str) -> SavedModel:
         predictor.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(f"{path}.json does not fit its own settings: {error}") from error
-    return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts)
+    task = task_of(run.task)
+    library = unpacked(saved.tensors, task.vocabulary, task.capacity)
+    return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts, library)
 
 
-def export_model(source: str, folder: Path, record: Mapping[str, Any]) -> None:
-    """Write a run's predictor alone, compacted, with the record of how it came about."""
+def export_model(source: str, folder: Path, record: Mapping[str, Any], library: Library | None = None) -> None:
+    """Write a run's predictor alone, compacted, with the graphs it knows and the record of how it came about."""
     saved = checkpoints.load(_checkpoint_path(source))
     weights = {name: tensor for name, tensor in saved.tensors.items() if name.startswith("model.predictor.")}
-    checkpoints.save(
-        folder / MODEL_NAME, Checkpoint(compacted(weights), {"settings": saved.facts["settings"], **record})
-    )
+    tensors = compacted(expanded(weights)) | ({} if library is None else packed(library))
+    checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {"settings": saved.facts["settings"], **record}))
 
 
 def _checkpoint_path(source: str) -> Path:

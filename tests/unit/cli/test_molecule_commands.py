@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from rdkit import Chem
 
 from graphwright.cli import main as cli
@@ -253,3 +254,14 @@ def test_a_model_is_decoded_as_it_was_handed_on(tiny_molecule_run, tmp_path):
     (own,), (known,) = model.predict(["CCO"]), model.predict(["CCO"], decoder=Decoder.KNOWN)
     assert is_isomorphic(own.graph, known.graph)
     assert own.candidates
+    # The graphs came with it: it needs no data.
+    assert [graph.size for graph in model.library.graphs] == [graph.size for graph in run.known.library.graphs]
+    assert run.library is None
+
+
+def test_a_model_that_was_handed_on_can_be_handed_on_again(tiny_molecule_run, tmp_path):
+    once, twice = tmp_path / "once", tmp_path / "twice"
+    assert cli.main(["export", str(tiny_molecule_run), str(once), "--samples", "4"]) == cli.DONE
+    assert cli.main(["export", str(once), str(twice), "--samples", "4"]) == cli.DONE
+    first, second = (load_model(str(folder)).predictor.state_dict() for folder in (once, twice))
+    assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)

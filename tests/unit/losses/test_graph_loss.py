@@ -205,12 +205,15 @@ def test_padding_changes_no_term_and_no_gradient():
     assert grown.edges.grad[..., N:, :].abs().max() == 0
 
 
+LOGITS = ("presence", "edges", "node_labels", "diffusion")
+
+
 def test_a_sample_alone_is_the_sample_in_its_batch():
     prediction, target, T = predict(), targets(), plans()
     together = graph_loss(prediction, target, T)
     for at in range(4):
         alone = graph_loss(
-            Prediction(*(getattr(prediction, f.name)[[at]] for f in fields(Prediction))),
+            Prediction(*(getattr(prediction, name)[[at]] for name in LOGITS)),
             GraphBatch(target.mask[[at]], target.node_labels[[at]], target.edge_labels[[at]], VOCABULARY),
             T[[at]],
         )

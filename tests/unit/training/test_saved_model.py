@@ -28,7 +28,7 @@ def test_exported_model_predicts_as_its_run_does(tiny_run, tmp_path):
     assert by_file.predict(inputs)[0].graph == exported.predict(inputs)[0].graph
     (weights,) = (tmp_path / "small").glob("*.safetensors")
     (best,) = (tiny_run / "checkpoints").glob("best-*")
-    # Optimiser and matcher are left out, and the rest takes half the room.
+    # Optimiser and matcher are left out, and the rest takes a quarter of the room.
     assert weights.stat().st_size < best.stat().st_size / 4
     assert all(weight.dtype == torch.float32 for weight in exported.predictor.parameters())
 

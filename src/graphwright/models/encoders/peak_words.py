@@ -8,14 +8,19 @@ from torch import Tensor, nn
 from graphwright.spectra.tokens import ELEMENT_SCALES, ELEMENTS, MZ_SCALE
 
 BUCKETS = 4096
-HASHES = 2
-"""Vectors of a word: two words seldom share both."""
 BIN = 0.01
 """Da: a peak that no sub-formula explains is named by its m/z."""
 HIGHEST = 10.0
 """m/z over `MZ_SCALE`; what lies above shares a bin."""
 PRIME = 2**31 - 1
-SEED = 1
+MULTIPLIERS = (
+    (709841290, 1347998343), (552255366, 894945722), (1387757823, 1142182596), (571022716, 223290809),
+    (97104700, 6776809), (2104755556, 1139996713), (1122111277, 1039583827), (618321925, 411595547),
+    (542987068, 710636192), (2901441, 304062941), (1799371308, 755071550), (1488195646, 1234558366),
+    (1591615381, 1750515154), (729200381, 1843696808), (1024628393, 786400189), (2089299138, 1529371611),
+)  # fmt: skip
+"""Drawn once; of a kind, an amount and the counts of `ELEMENTS`, for each of two hashes. Never to change: a word's
+rows are part of what a model has learned."""
 FRAGMENT, LOSS, UNSATURATION, FIRST_ELEMENT = range(4)
 """Kinds of words; an element's is `FIRST_ELEMENT` plus its place."""
 VALENCES = {"C": 2, "Si": 2, "N": 1, "P": 1, "B": 1, "As": 1, "O": 0, "S": 0}
@@ -38,11 +43,8 @@ class PeakWords(nn.Module):
         super().__init__()
         self.vectors = nn.Embedding(BUCKETS, width)
         nn.init.normal_(self.vectors.weight, std=width**-0.5)
-        # The same in every model: a word's rows are part of what was learned. Of a kind, an amount, and counts.
-        generator = torch.Generator().manual_seed(SEED)
-        multipliers = torch.randint(1, PRIME, (2 + len(ELEMENTS), HASHES), generator=generator)
         valences = torch.tensor([VALENCES.get(element, -1) for element in ELEMENTS])
-        self.register_buffer("multipliers", multipliers, persistent=False)
+        self.register_buffer("multipliers", torch.tensor(MULTIPLIERS), persistent=False)
         self.register_buffer("scales", torch.tensor(ELEMENT_SCALES), persistent=False)
         self.register_buffer("valences", valences, persistent=False)
 
@@ -62,7 +64,7 @@ class PeakWords(nn.Module):
         kinds = torch.arange(len(ELEMENTS), device=counts.device) + FIRST_ELEMENT
         none = torch.zeros_like(counts)[..., None].expand(-1, -1, len(ELEMENTS))
         elements = self._sum(kinds.expand_as(counts), counts, none)
-        unsaturation = self._sum(UNSATURATION, counts @ self.valences, none[:, 0])
+        unsaturation = self._sum(UNSATURATION, (counts * self.valences).sum(-1), none[:, 0])
         words = (elements * (counts > 0)[..., None]).sum(1) + unsaturation
         return words * counts.any(-1)[:, None]
 
@@ -74,7 +76,7 @@ class PeakWords(nn.Module):
         """The vectors of words. kind: one, or (...). amounts: (...). counts: (..., 14). -> (..., width)."""
         kinds = kind if isinstance(kind, Tensor) else torch.full_like(amounts, kind)
         numbers = torch.cat([kinds[..., None], amounts[..., None], counts], -1)
-        # Every product is below 2^63 as long as the numbers are below 2^32. (..., HASHES)
+        # Two rows of a word: two words seldom share both. Products stay below 2^63 while numbers are below 2^32.
         rows = (numbers[..., None] * self.multipliers % PRIME).sum(-2) % PRIME % BUCKETS
         vectors: Tensor = self.vectors(rows).sum(-2)
         return vectors

@@ -14,6 +14,13 @@ class Tokens(NamedTuple):
     values: Tensor
     mask: Tensor | None = None
 
+    def mean(self) -> Tensor:
+        """(b, width) of the real tokens."""
+        if self.mask is None:
+            return self.values.mean(1)
+        weights = self.mask[:, :, None].to(self.values.dtype)
+        return (self.values * weights).sum(1) / weights.sum(1).clamp_min(1)
+
     def and_one_more(self, value: Tensor) -> Tokens:
         """With a real token (b, width) after the others."""
         mask = None if self.mask is None else torch.nn.functional.pad(self.mask, (0, 1), value=True)

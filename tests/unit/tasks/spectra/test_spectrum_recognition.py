@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,7 +9,7 @@ from graphwright.cli import main as cli
 from graphwright.settings import Run
 from graphwright.tasks import resolved
 from graphwright.training import build
-from graphwright.training.recognition import Recognition
+from graphwright.training.recognition import SMOOTHING, Recognition
 from graphwright.training.saved_model import load_model
 
 
@@ -27,15 +26,15 @@ def test_a_run_counts_the_graphs_and_learns_to_tell_them(tiny_spectrum_run):
     assert resolved(Run.model_validate(plain)).model.known_graphs == 0
     data = load_model(str(tiny_spectrum_run)).task.data("train")
     inputs, target = data.batch([0, 1])
-    result = model(inputs, target.mask, target.node_labels, target.edge_labels)
-    model.recognition = None
-    torch.manual_seed(0)
-    assert float(result.terms[-1]) == pytest.approx(np.log(len(library)), rel=0.5)
     model.eval()
+    model.recognition = None
     without = model(inputs, target.mask, target.node_labels, target.edge_labels)
     model.recognition = (Recognition(library), 0.5)
     whole = model(inputs, target.mask, target.node_labels, target.edge_labels)
     torch.testing.assert_close(whole.loss, without.loss + 0.5 * whole.terms[-1])
+    logits, places = model.predictor(inputs).graphs.known, Recognition(library).places(target)
+    expected = torch.nn.functional.cross_entropy(logits, places, label_smoothing=SMOOTHING)
+    torch.testing.assert_close(whole.terms[-1], expected)
     whole.loss.backward()
     assert model.predictor.recogniser.score.weight.grad.abs().max() > 0
 
@@ -54,3 +53,16 @@ def test_from_training_to_predictions_that_are_recognised(tiny_spectrum_run, tmp
     prediction = model.predictor(data.batch([0])[0]).graphs
     assert prediction.known.shape == (1, len(model.known.library))
     assert "recognition" in (out / "log.csv").read_text().splitlines()[0]
+    handed = tmp_path / "handed"
+    assert cli.main(["export", str(out), str(handed), "--decode", "known"]) == cli.DONE
+    assert "among all that it knows" in (handed / "README.md").read_text()
+    small = load_model(str(handed))
+    assert small.known.library.graphs == model.known.library.graphs
+    logits = small.predictor(data.batch([0])[0]).graphs.known
+    torch.testing.assert_close(logits, prediction.known, rtol=0.1, atol=0.1)
+
+
+def test_a_run_that_was_not_resolved_is_refused(tiny_spectrum_run):
+    plain = settings(tiny_spectrum_run)
+    with pytest.raises(ValueError, match=r"known_graphs is 0, .* tasks.resolved"):
+        build(Run.model_validate(plain | {"loss": plain["loss"] | {"recognition": 0.5}}))
