@@ -71,7 +71,7 @@ def test_the_loss_is_the_weighted_sum_of_its_terms_plus_the_auxiliary():
     model = model_of(matching={"kind": "taught"}, loss={"adjacency": 0.3, "presence": 2.0})
     result = step(model)
     terms = dict(zip(TERMS, result.terms.tolist(), strict=True))
-    weights = {name: getattr(model.loss, name) for name in LOSS_TERMS} | {"auxiliary": 1.0}
+    weights = {name: getattr(model.loss, name) for name in LOSS_TERMS} | {"auxiliary": 1.0, "recognition": 0.0}
     expected = sum(weights[name] * terms[name] for name in TERMS)
     assert float(result.loss.detach()) == pytest.approx(expected, rel=1e-5)
     assert terms["auxiliary"] > 0

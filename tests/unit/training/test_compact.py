@@ -18,7 +18,7 @@ def test_rows_of_zeros_and_what_is_no_matrix_survive():
     small = compacted(weights)
     assert {name: tensor.dtype for name, tensor in small.items()} == {
         "zeros": torch.int8,
-        "zeros.scales": torch.float32,
+        "zeros:scales": torch.float32,
         "bias": torch.float16,
         "kernel": torch.float16,
     }
