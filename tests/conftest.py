@@ -43,14 +43,14 @@ BOTH_PATHS = (
     "property/test_theory.py",
 )
 """Tests of whatever computes plans run twice: with the compiled kernels, if there are any, and on torch alone."""
-COMPARE_THEMSELVES = ("test_native.py", "test_native_build.py")
+COMPARE_THEMSELVES = "test_native"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Both paths for the tests that are about plans."""
     path = metafunc.definition.path
     here = path.relative_to(Path(__file__).parent).as_posix()
-    if here.startswith(BOTH_PATHS) and path.name not in COMPARE_THEMSELVES:
+    if here.startswith(BOTH_PATHS) and not path.name.startswith(COMPARE_THEMSELVES):
         metafunc.parametrize("plan_path", ["kernels", "torch"], indirect=True)
 
 

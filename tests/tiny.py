@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
-from graphwright.matching import LearnedMatcher, l1_cost
+from graphwright.matching import LearnedMatcher
 from graphwright.models import TargetEncoder
 from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, SlotView, Train
+from graphwright.transport import EmbeddingPlan, l1_plan
 
 LABELLED = Vocabulary(("a", "b", "c"), ("none", "single", "double"))
 PLAIN = Vocabulary()
@@ -125,7 +126,7 @@ def learned_matcher(
     *,
     slots: int,
     positions: int = 0,
-    cost: Any = l1_cost,
+    embedding_plan: EmbeddingPlan = l1_plan,
     epsilon: float = 1e-3,
     iterations: int = 20,
     detach: bool = False,
@@ -142,9 +143,18 @@ def learned_matcher(
         state_width=6,
         target_width=8,
         dimension=5,
-        cost=cost,
+        embedding_plan=embedding_plan,
         epsilon=epsilon,
         iterations=iterations,
         detach_states=detach,
         slot_view=slot_view,
     ).to(dtype)
+
+
+def embeddings(
+    counts: list[int], n: int, d: int, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> list[torch.Tensor]:
+    """Slots (b, n, d), nodes (m, d) and what is beyond them (d,), for plans from embeddings."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(len(counts), n, d), (sum(counts), d), (d,)]
+    return [torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes]

@@ -40,9 +40,12 @@ def case(name: str) -> Run:
 def gradients(
     run: Run, wrap: Callable[[TrainingModel], Any], backward: Callable[[Tensor], None], rank: int, ranks: int
 ) -> dict[str, Tensor]:
-    """Gradients of a few steps by name, and the matcher's buffers after each."""
+    """Gradients of a few steps by name, and the matcher's buffers after each, in double precision.
+
+    In single precision sharp plans make rounding errors, which differ between processors, as large as mistakes.
+    """
     torch.manual_seed(0)
-    model = build(run)
+    model = build(run).double()
     wrapped = wrap(model)
     wrapped.train()
     data = ColoringDataset(coloring_config(run.task), "train")
@@ -53,12 +56,12 @@ def gradients(
             model.matcher.taught.fill_(False)  # alone; the next step is a probe
         images, target = data.collate([data[index] for index in batch])
         model.zero_grad()
-        result = wrapped(images, target.mask, target.node_labels, target.edge_labels)
+        result = wrapped(images.double(), target.mask, target.node_labels, target.edge_labels)
         backward(result.loss)
         for name, parameter in model.named_parameters():
             found[f"{step}.{name}"] = parameter.grad.clone()
         for name, buffer in model.named_buffers():
-            found[f"{step}.{name}"] = buffer.double()
+            found[f"{step}.{name}"] = buffer.double().clone()
     return found
 
 

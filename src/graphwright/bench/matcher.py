@@ -16,9 +16,10 @@ from graphwright.bench.row import Measured, Row
 from graphwright.bench.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
 from graphwright.bench.timing import interleaved_milliseconds
 from graphwright.graphs import GraphBatch
-from graphwright.matching import LearnedMatcher, l1_cost
-from graphwright.models import TargetEncoder
+from graphwright.matching import LearnedMatcher
+from graphwright.models import NodeEncoder, TargetEncoder
 from graphwright.training.threads import threads
+from graphwright.transport import l1_plan
 
 STATE_WIDTH, TARGET_WIDTH, TARGET_LAYERS, POSITIONS = 96, 64, 3, 8
 """Those of the -cpu presets."""
@@ -27,14 +28,14 @@ SHARPNESS = {"untrained": 0.0, "trained": 4.0}
 """How much the predictions say that the peer is given: it needs fewer steps where they say more."""
 
 
-class GivenStates(nn.Module):
-    """Target states (b, n, width) that are there already: the matcher without its target encoder."""
+class GivenStates(NodeEncoder):
+    """Target states (m, width) that are there already: the matcher without its target encoder."""
 
-    def __init__(self, batch: int, n: int, width: int) -> None:
+    def __init__(self, nodes: int, width: int) -> None:
         super().__init__()
-        self.states = nn.Parameter(torch.randn(batch, n, width))
+        self.states = nn.Parameter(torch.randn(nodes, width))
 
-    def forward(self, target: GraphBatch) -> Tensor:  # noqa: ARG002
+    def nodes(self, target: GraphBatch) -> Tensor:  # noqa: ARG002
         """The states given."""
         return self.states
 
@@ -79,7 +80,7 @@ def learned_pass(target: GraphBatch, *, encode: bool) -> Callable[[], tuple[Tens
     batch, n = target.mask.shape
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        encoder: nn.Module = GivenStates(batch, n, TARGET_WIDTH)
+        encoder: NodeEncoder = GivenStates(len(target.places), TARGET_WIDTH)
         if encode:
             encoder = TargetEncoder(
                 target.vocabulary, TARGET_WIDTH, TARGET_LAYERS, POSITIONS, random_signs=True, dropout=0.0
@@ -90,16 +91,14 @@ def learned_pass(target: GraphBatch, *, encode: bool) -> Callable[[], tuple[Tens
             state_width=STATE_WIDTH,
             target_width=TARGET_WIDTH,
             dimension=WIDTH,
-            cost=l1_cost,
+            embedding_plan=l1_plan,
             epsilon=TEMPERATURE / n**2,
             iterations=ITERATIONS,
             detach_states=False,
         )
         states = torch.randn(batch, n, STATE_WIDTH, requires_grad=True)
         gradient = torch.randn(batch, n, n)
-    # With every slot taken there is no padding to learn.
-    full = bool(target.mask.all())
-    wanted = [states, *(value for name, value in matcher.named_parameters() if not full or name != "padding")]
+    wanted = [states, *matcher.parameters()]
 
     def run() -> tuple[Tensor, ...]:
         return torch.autograd.grad(matcher.plan(states, target), wanted, gradient)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphwright.graphs import Graph, GraphBatch
-from graphwright.matching import LearnedMatcher, l1_cost
+from graphwright.matching import LearnedMatcher
 from graphwright.models import TargetEncoder
 from graphwright.transport import (
     Divergence,
@@ -20,6 +20,7 @@ from graphwright.transport import (
     Relaxation,
     SelfLoops,
     conditional_gradient,
+    l1_plan,
     mirror_descent,
     multi_start,
     relaxed_objective,
@@ -137,7 +138,7 @@ def _matcher(positions: int, seed: int) -> LearnedMatcher:
             state_width=STATE,
             target_width=WIDTH,
             dimension=8,
-            cost=l1_cost,
+            embedding_plan=l1_plan,
             epsilon=1e-3,
             iterations=200,
             detach_states=False,

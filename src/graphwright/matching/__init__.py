@@ -1,6 +1,6 @@
 """Who provides the plan between predicted slots and target nodes."""
 
-from graphwright.matching.learned import LearnedMatcher, RefinedMatcher, inner_product_cost, l1_cost
+from graphwright.matching.learned import LearnedMatcher, RefinedMatcher
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.matching.solvers import LabelMatcher, SolverMatcher, in_order
 from graphwright.matching.taught import TaughtMatcher, imitation_loss
@@ -15,6 +15,4 @@ __all__ = [
     "TaughtMatcher",
     "imitation_loss",
     "in_order",
-    "inner_product_cost",
-    "l1_cost",
 ]

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
-from graphwright.models import TargetEncoder
+from graphwright.models import NodeEncoder, TargetEncoder
 from graphwright.models.precision import full, without_autocast
 from graphwright.settings import SlotView
-from graphwright.transport import MatchingProblem, mirror_descent, pairwise_l1, sinkhorn
-
-Cost = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Of embeddings (b, n, d) of slots and nodes, and how many of the nodes are real (b,)."""
+from graphwright.transport import EmbeddingPlan, MatchingProblem, mirror_descent, sinkhorn
 
 SMALLEST = 1e-30
 """Plan entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
-LEAST_TOTAL = 1e-6
-"""Costs that sum to less are all the same; divided by less, their rounding errors would be read as differences."""
-
-
-def l1_cost(slots: Tensor, nodes: Tensor, sizes: Tensor) -> Tensor:
-    """(b, n, n) pairwise L1 distances of embeddings (b, n, d).
-
-    The nodes after the real ones are alike: one column for all of them, to the last bit, is what Sinkhorn's steps
-    work on as one.
-    """
-    n = nodes.shape[1]
-    counts = (sizes + 1).clamp_max(n)
-    distances = pairwise_l1(slots, nodes, counts)
-    last = distances.gather(2, (counts - 1)[:, None, None].expand(-1, n, 1))
-    beyond = torch.arange(n, device=slots.device) >= counts[:, None]
-    return torch.where(beyond[:, None, :], last, distances)
-
-
-def inner_product_cost(slots: Tensor, nodes: Tensor, sizes: Tensor) -> Tensor:  # noqa: ARG001
-    """(b, n, n) negative inner products, shifted to start at 0: the sum that normalises them must be positive."""
-    cost = -slots @ nodes.mT
-    return cost - cost.amin((1, 2), keepdim=True)
 
 
 class LearnedMatcher(Matcher):
@@ -56,13 +29,13 @@ class LearnedMatcher(Matcher):
 
     def __init__(
         self,
-        target_encoder: nn.Module,
+        target_encoder: NodeEncoder,
         *,
         slots: int,
         state_width: int,
         target_width: int,
         dimension: int,
-        cost: Cost,
+        embedding_plan: EmbeddingPlan,
         epsilon: float,
         iterations: int,
         detach_states: bool,
@@ -75,7 +48,7 @@ class LearnedMatcher(Matcher):
         self.padding = nn.Parameter(torch.randn(target_width))
         self.project_slots = nn.Sequential(nn.LayerNorm(state_width), nn.Linear(state_width, dimension))
         self.project_nodes = nn.Linear(target_width, dimension)
-        self.cost = cost
+        self.embedding_plan = embedding_plan
         self.epsilon = epsilon
         self.iterations = iterations
         self.detach_states = detach_states
@@ -97,13 +70,12 @@ class LearnedMatcher(Matcher):
             if prediction is None:
                 raise ValueError("this matcher looks at predicted graphs, and was given none")
             slots = slots + self._seen_as_nodes(detached(prediction) if self.detach_states else prediction)
-        nodes = torch.where(target.mask[:, :, None], self.target_encoder(target), self.padding)
-        places = self.project_nodes(nodes)
+        nodes = self.project_nodes(self.target_encoder.nodes(target))
+        beyond = self.project_nodes(self.padding)
         # At these temperatures half the digits are none.
         with without_autocast(states.device):
-            cost = self.cost(full(slots), full(places), target.mask.sum(1))
-            total = cost.sum((1, 2), keepdim=True).clamp_min(LEAST_TOTAL)
-            return sinkhorn(cost / total, self.epsilon, self.iterations).matrix
+            given = (full(slots), full(nodes), target.sizes, full(beyond))
+            return self.embedding_plan(*given, self.epsilon, self.iterations)
 
     def _seen_as_nodes(self, prediction: Prediction) -> Tensor:
         """(b, n, dimension) the slots as if they were nodes of a target, absent ones as its padding."""

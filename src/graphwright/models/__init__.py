@@ -13,7 +13,7 @@ from graphwright.models.heads import GraphHead
 from graphwright.models.positional import flip_signs, laplacian_encoding
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
 from graphwright.models.recogniser import Recogniser
-from graphwright.models.target_encoder import TargetEncoder
+from graphwright.models.target_encoder import NodeEncoder, TargetEncoder
 
 __all__ = [
     "ConvolutionalEncoder",
@@ -22,6 +22,7 @@ __all__ = [
     "GraphPredictor",
     "Inputs",
     "NodeDecoder",
+    "NodeEncoder",
     "Predicted",
     "Recogniser",
     "SegformerEncoder",

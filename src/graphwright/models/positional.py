@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 PADDING_EIGENVALUE = 10.0
 """Beyond the spectrum of a normalised Laplacian, [0, 2]: padding's eigenvectors come after all real ones."""
 TILT = 1e-7
 """Weight of the node order in the Laplacian: it picks the eigenvectors where an eigenvalue repeats."""
+MOST_GROUPS, NODES_PER_GROUP = 4, 10
+"""Graphs of like size are decomposed together; one more group for every so many nodes of capacity."""
 TIE = 1e-4
 """Entries this close to an eigenvector's largest one tie with it; the first of them decides the sign."""
 
@@ -34,16 +37,31 @@ def laplacian_encoding(adjacency: Tensor, mask: Tensor, dimension: int) -> Tenso
     tilt = TILT * torch.arange(1, n + 1, dtype=real.dtype, device=real.device).sqrt()
     diagonal = torch.where(mask, (degree > 0) + tilt, PADDING_EIGENVALUE)
     laplacian = torch.diag_embed(diagonal) - scale[:, :, None] * joined * scale[:, None, :]
-    vectors = torch.linalg.eigh(laplacian).eigenvectors[:, :, 1 : dimension + 1]
-    vectors = torch.nn.functional.pad(vectors, (0, dimension - vectors.shape[2]))
-    # Eigenvector k of a graph with m nodes is real for k < m; later ones belong to padding.
     size = real.sum(1)
+    vectors = _eigenvectors(laplacian, size)[:, :, 1 : dimension + 1]
+    vectors = functional.pad(vectors, (0, dimension - vectors.shape[2]))
+    # Eigenvector k of a graph with m nodes is real for k < m; later ones belong to padding.
     kept = torch.arange(1, dimension + 1, device=real.device) < size[:, None]
     vectors = vectors * kept[:, None, :] * real[:, :, None] * size.sqrt()[:, None, None]
     height = vectors.abs()
     ties = height >= (1 - TIE) * height.amax(1, keepdim=True)
     first = vectors.gather(1, ties.to(torch.uint8).argmax(1, keepdim=True))
     return (vectors * torch.where(first < 0, -1.0, 1.0)).to(adjacency.dtype)
+
+
+def _eigenvectors(matrices: Tensor, sizes: Tensor) -> Tensor:
+    """(b, n, n) by ascending eigenvalue, where rows and columns from `sizes` (b,) on are no matter."""
+    b, n, _ = matrices.shape
+    groups = min(MOST_GROUPS, n // NODES_PER_GROUP)
+    if groups < 2 or b < groups or matrices.is_meta:
+        whole: Tensor = torch.linalg.eigh(matrices).eigenvectors
+        return whole
+    order = sizes.argsort(stable=True)
+    vectors = torch.zeros_like(matrices)
+    for group in order.chunk(groups):
+        m = int(sizes[group[-1]])
+        vectors[group, :m, :m] = torch.linalg.eigh(matrices[group, :m, :m]).eigenvectors
+    return vectors
 
 
 def flip_signs(encoding: Tensor) -> Tensor:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
+from graphwright.models.neighbours import Neighbours
 from graphwright.models.positional import flip_signs, laplacian_encoding
 
-MOST_GROUPS = 4
-NODES_PER_GROUP = 10
-"""One more group of like-sized graphs for every so many nodes of capacity: splitting small graphs costs more."""
+
+class NodeEncoder(nn.Module, ABC):
+    """Whatever has a state for every node of a target."""
+
+    @abstractmethod
+    def nodes(self, target: GraphBatch) -> Tensor:
+        """(m, width) states of the m real nodes of all graphs, one after another: padding costs nothing."""
 
 
-class TargetEncoder(nn.Module):
+class TargetEncoder(NodeEncoder):
     """Relational GIN: x <- x + MLP((1 + e) y + sum over labels c of A_c W_c y), y = norm(x).
 
     x starts as the node's label plus, where `positions` > 0, its Laplacian encoding, plus, where `places` > 0, a
@@ -47,15 +54,24 @@ class TargetEncoder(nn.Module):
 
     def forward(self, target: GraphBatch) -> Tensor:
         """(b, n, width) node states, zero at padding."""
-        if target.mask.is_meta:
-            return self._encode(target)
-        # Graphs of like size together: a group costs its largest member, not the capacity.
-        order = target.sizes.argsort(stable=True)
-        groups = order.chunk(min(MOST_GROUPS, max(1, target.capacity // NODES_PER_GROUP)))
-        parts = [self._encode(target.select(group).unpad()) for group in groups]
-        n = target.capacity
-        sorted_states = torch.cat([functional.pad(part, (0, 0, 0, n - part.shape[1])) for part in parts])
-        return sorted_states[order.argsort()]
+        return target.padded(self.nodes(target))
+
+    def nodes(self, target: GraphBatch) -> Tensor:
+        """(m, width) of real nodes."""
+        dtype, places = self.labels.weight.dtype, target.places
+        states: Tensor = self.labels(target.node_labels.flatten()[places])
+        if self.place is not None:
+            encoding = laplacian_encoding(target.adjacency(dtype), target.mask, self.positions)
+            if self.training and self.random_signs:
+                encoding = flip_signs(encoding)
+            states = states + self.place(encoding.flatten(0, 1)[places])
+        if self.codes is not None:
+            states = states + self.codes[places % target.capacity]
+        received = Neighbours.of(target).received
+        for layer in self.layers:
+            states = layer(states, received)
+        result: Tensor = self.norm(states)
+        return result
 
     def soft(self, prediction: Prediction) -> Tensor:
         """(b, n, width) states of predicted slots, as of a graph whose nodes, labels and edges are probabilities.
@@ -71,29 +87,16 @@ class TargetEncoder(nn.Module):
         classes = edges.sigmoid()[:, None] if edges.ndim == 3 else edges.softmax(1)[:, 1:]
         apart = 1 - torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device)
         joined = classes * (here * here.mT * apart)[:, None]
-        relations = joined.transpose(1, 2).flatten(2)
-        for layer in self.layers:
-            states = layer(states, relations) * here
-        result: Tensor = self.norm(states)
-        return result
-
-    def _encode(self, target: GraphBatch) -> Tensor:
-        dtype = self.labels.weight.dtype
-        mask = target.node_mask(dtype)[:, :, None]
-        states: Tensor = self.labels(target.node_labels)
-        if self.place is not None:
-            encoding = laplacian_encoding(target.adjacency(dtype), target.mask, self.positions)
-            if self.training and self.random_signs:
-                encoding = flip_signs(encoding)
-            states = states + self.place(encoding)
-        if self.codes is not None:
-            states = states + self.codes[: target.capacity]
-        states = states * mask
         # Side by side, so that the messages of all labels cost one product.
-        relations = target.edge_one_hot(dtype)[:, 1:].transpose(1, 2).flatten(2)
+        relations = joined.transpose(1, 2).flatten(2)
+
+        def received(sent: Tensor) -> Tensor:
+            b, n, _ = sent.shape
+            return torch.bmm(relations, sent.view(b, n, classes.shape[1], -1).transpose(1, 2).flatten(1, 2))
+
         for layer in self.layers:
-            states = layer(states, relations) * mask
-        result: Tensor = self.norm(states) * mask
+            states = layer(states, received) * here
+        result: Tensor = self.norm(states)
         return result
 
 
@@ -101,18 +104,15 @@ class _Layer(nn.Module):
     def __init__(self, width: int, relations: int, dropout: float) -> None:
         super().__init__()
         self.messages = nn.Linear(width, relations * width, bias=False)
-        self.relations = relations
         self.epsilon = nn.Parameter(torch.zeros(()))
         self.norm = nn.LayerNorm(width)
         self.update = nn.Sequential(
             nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * width, width)
         )
 
-    def forward(self, states: Tensor, relations: Tensor) -> Tensor:
-        """states (b, n, width), relations (b, n, c * n) -> (b, n, width)."""
-        b, n, width = states.shape
+    def forward(self, states: Tensor, received: Callable[[Tensor], Tensor]) -> Tensor:
+        """states (..., width) -> (..., width); received: what nodes send, (..., relations * width), to sums."""
         normed = self.norm(states)
-        sent = self.messages(normed).view(b, n, self.relations, width).transpose(1, 2).flatten(1, 2)
-        received = torch.bmm(relations, sent)
-        result: Tensor = states + self.update((1 + self.epsilon) * normed + received)
+        arriving = received(self.messages(normed))
+        result: Tensor = states + self.update((1 + self.epsilon) * normed + arriving)
         return result

@@ -21,8 +21,6 @@ from graphwright.matching import (
     SolverMatcher,
     TaughtMatcher,
     in_order,
-    inner_product_cost,
-    l1_cost,
 )
 from graphwright.matching.label_probability import LabelProbabilityMatcher
 from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, Recogniser, TargetEncoder
@@ -32,7 +30,15 @@ from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run, Te
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import Task, known_graphs, task_of
 from graphwright.training.recognition import Recognition
-from graphwright.transport import MatchingProblem, Relaxation, conditional_gradient, mirror_descent, multi_start
+from graphwright.transport import (
+    MatchingProblem,
+    Relaxation,
+    conditional_gradient,
+    inner_product_plan,
+    l1_plan,
+    mirror_descent,
+    multi_start,
+)
 
 
 def loss_settings(loss: Loss) -> LossSettings:
@@ -144,7 +150,7 @@ def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatche
         state_width=run.model.width,
         target_width=matching.target_width,
         dimension=matching.dimension,
-        cost=l1_cost if matching.cost is CostKind.L1 else inner_product_cost,
+        embedding_plan=l1_plan if matching.cost is CostKind.L1 else inner_product_plan,
         epsilon=matching.epsilon,
         iterations=matching.iterations,
         detach_states=detach,

@@ -7,8 +7,8 @@ from graphwright.transport.assignment import (
     round_to_permutation,
 )
 from graphwright.transport.conditional_gradient import conditional_gradient
-from graphwright.transport.distances import pairwise_l1
 from graphwright.transport.divergences import Divergence, Factors, factorise, pair_divergence
+from graphwright.transport.embedding_plans import EmbeddingPlan, inner_product_plan, l1_plan
 from graphwright.transport.mirror_descent import mirror_descent
 from graphwright.transport.multi_start import Solver, multi_start
 from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
@@ -28,6 +28,7 @@ from graphwright.transport.sinkhorn import sinkhorn
 __all__ = [
     "Divergence",
     "EdgeTerm",
+    "EmbeddingPlan",
     "Factors",
     "MatchingProblem",
     "Objective",
@@ -43,11 +44,12 @@ __all__ = [
     "assignment_potentials",
     "conditional_gradient",
     "factorise",
+    "inner_product_plan",
+    "l1_plan",
     "marginal_errors",
     "mirror_descent",
     "multi_start",
     "pair_divergence",
-    "pairwise_l1",
     "permutation_matrix",
     "project",
     "relaxed_objective",

@@ -49,6 +49,5 @@ def test_a_pass_is_backward_to_the_states_and_every_parameter(encode, size):
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
     assert gradients[0].shape == (3, 6, 96)
     assert gradients[0].any()
-    # Slot code, projections (normalisation, weights, biases); then the given states or the whole encoder.
-    # With padding its vector, too.
-    assert len(gradients) == 9 + (size < 6) if not encode else len(gradients) > 20
+    # Slot code, padding, projections (normalisation, weights, biases); then the given states or the whole encoder.
+    assert len(gradients) == 10 if not encode else len(gradients) > 20

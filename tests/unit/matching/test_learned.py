@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from graphwright.graphs import GraphBatch
-from graphwright.matching import inner_product_cost, l1_cost
 from graphwright.matching.learned import row_entropy
 from graphwright.settings import SlotView
-from graphwright.transport import sinkhorn
+from graphwright.transport import inner_product_plan, l1_plan
 from tiny import (
     LABELLED,
     PLAIN,
@@ -20,7 +19,7 @@ from tiny import (
     sure_prediction,
 )
 
-COSTS = [l1_cost, inner_product_cost]
+PLANS = [l1_plan, inner_product_plan]
 
 
 def states(batch: int, slots: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -34,26 +33,26 @@ def order_of(batch: GraphBatch, seed: int) -> torch.Tensor:
     return (keys + (~batch.mask) * 10).argsort(1)
 
 
-@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("embedding_plan", PLANS)
 @pytest.mark.parametrize("seed", range(3))
-def test_without_positions_a_permuted_target_permutes_the_plans_columns(cost, seed):
+def test_without_positions_a_permuted_target_permutes_the_plans_columns(embedding_plan, seed):
     torch.manual_seed(seed)
     target = random_batch(np.random.default_rng(seed), [6, 4, 1], 6)
-    matcher, order = learned_matcher(slots=6, cost=cost), order_of(target, seed)
+    matcher, order = learned_matcher(slots=6, embedding_plan=embedding_plan), order_of(target, seed)
     plan = matcher.plan(states(3, 6), target)
     moved = matcher.plan(states(3, 6), target.permute(order))
     assert plan.std() > 0.05
     torch.testing.assert_close(moved, plan.gather(2, order[:, None, :].expand_as(plan)), atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("embedding_plan", PLANS)
 @pytest.mark.parametrize("graph", [cycle(5), cycle(6), complete(4)], ids=["cycle 5", "cycle 6", "complete 4"])
 @pytest.mark.parametrize("padding", [0, 3])
-def test_on_a_vertex_transitive_target_the_plan_is_uniform_over_the_real_columns(cost, graph, padding):
+def test_on_a_vertex_transitive_target_the_plan_is_uniform_over_the_real_columns(embedding_plan, graph, padding):
     torch.manual_seed(0)
     n = graph.size + padding
     target = GraphBatch.collate([graph], n)
-    plan = learned_matcher(PLAIN, slots=n, cost=cost).plan(states(1, n), target)[0]
+    plan = learned_matcher(PLAIN, slots=n, embedding_plan=embedding_plan).plan(states(1, n), target)[0]
     real = plan[:, : graph.size]
     torch.testing.assert_close(real, real.mean(1, keepdim=True).expand_as(real), atol=1e-10, rtol=0)
     if not padding:
@@ -84,45 +83,23 @@ def test_permuted_slots_do_not_permute_rows_since_every_slot_has_a_code():
     torch.testing.assert_close(matcher.plan(seen.flip(1), target), matcher.plan(seen, target).flip(1))
 
 
-@pytest.mark.parametrize("cost", COSTS)
-def test_the_plan_is_sinkhorn_of_the_cost_divided_by_its_sum(cost):
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_the_plan_is_that_of_the_embeddings_of_slots_nodes_and_padding(embedding_plan):
     torch.manual_seed(0)
     target, seen = random_batch(np.random.default_rng(1), [5, 2], 5), states(2, 5)
-    matcher = learned_matcher(slots=5, cost=cost, epsilon=3e-3, iterations=7)
+    matcher = learned_matcher(slots=5, embedding_plan=embedding_plan, epsilon=3e-3, iterations=7)
     slots = matcher.project_slots(seen + matcher.slot_code)
-    nodes = matcher.target_encoder(target)
-    nodes[~target.mask] = matcher.padding
-    raw = cost(slots, matcher.project_nodes(nodes), target.mask.sum(1))
-    expected = sinkhorn(raw / raw.sum((1, 2), keepdim=True), 3e-3, 7).matrix
+    nodes = matcher.project_nodes(matcher.target_encoder(target)[target.mask])
+    beyond = matcher.project_nodes(matcher.padding)
+    expected = embedding_plan(slots, nodes, target.sizes, beyond, 3e-3, 7)
     torch.testing.assert_close(matcher.plan(seen, target), expected, atol=1e-12, rtol=0)
 
 
-def test_costs_are_l1_distances_and_shifted_inner_products():
-    slots, nodes = states(2, 4, 1), states(2, 4, 2)
-    distance = (slots[:, :, None] - nodes[:, None]).abs().sum(3)
-    sizes = torch.tensor([4, 4])
-    torch.testing.assert_close(l1_cost(slots, nodes, sizes), distance)
-    products = torch.einsum("bik,bjk->bij", slots, nodes)
-    cost = inner_product_cost(slots, nodes, sizes)
-    torch.testing.assert_close(cost - cost[:, :1, :1], products[:, :1, :1] - products)
-    assert torch.equal(cost.amin((1, 2)), torch.zeros(2, dtype=cost.dtype))
-
-
-def test_l1_costs_of_padding_are_one_column_to_the_last_bit():
-    slots, nodes = states(3, 6, 1), states(3, 6, 2)
-    sizes = torch.tensor([0, 3, 6])
-    cost = l1_cost(slots, nodes, sizes)
-    distance = (slots[:, :, None] - nodes[:, None]).abs().sum(3)
-    for sample, size in enumerate(sizes.tolist()):
-        torch.testing.assert_close(cost[sample, :, : size + 1], distance[sample, :, : size + 1])
-        assert cost[sample, :, size:].eq(cost[sample, :, size : size + 1]).all()
-
-
-@pytest.mark.parametrize("cost", COSTS)
-def test_the_plan_does_not_depend_on_the_scale_of_the_embeddings(cost):
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_the_plan_does_not_depend_on_the_scale_of_the_embeddings(embedding_plan):
     torch.manual_seed(0)
     target, seen = random_batch(np.random.default_rng(1), [5], 5), states(1, 5)
-    matcher = learned_matcher(slots=5, cost=cost)
+    matcher = learned_matcher(slots=5, embedding_plan=embedding_plan)
     before = matcher.plan(seen, target)
     with torch.no_grad():
         for module in (matcher.project_slots[1], matcher.project_nodes):
@@ -173,11 +150,11 @@ def test_gradients_reach_both_encoders_and_the_predictor_unless_its_states_are_d
         assert seen.grad.abs().max() > 0
 
 
-@pytest.mark.parametrize("cost", COSTS)
-def test_the_gradient_is_that_of_the_plan(cost):
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_the_gradient_is_that_of_the_plan(embedding_plan):
     torch.manual_seed(0)
     target = random_batch(np.random.default_rng(4), [3, 4], 4)
-    matcher = learned_matcher(slots=4, cost=cost, epsilon=1e-2, iterations=5)
+    matcher = learned_matcher(slots=4, embedding_plan=embedding_plan, epsilon=1e-2, iterations=5)
     assert torch.autograd.gradcheck(lambda seen: matcher.plan(seen, target), states(2, 4).requires_grad_())
 
 
@@ -199,13 +176,15 @@ def test_row_entropy_is_that_of_the_real_columns():
     assert row_entropy(plan, random_batch(np.random.default_rng(6), [0, 0], 3)) == 0.0
 
 
-@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("embedding_plan", PLANS)
 @pytest.mark.parametrize("scale", [0.0, 1e-20, 1e-3, 1e3, 1e18])
 @pytest.mark.parametrize("epsilon", [1e-6, 4.5e-5, 1e-1])
-def test_plans_and_gradients_stay_finite_in_float32_whatever_the_states(cost, scale, epsilon):
+def test_plans_and_gradients_stay_finite_in_float32_whatever_the_states(embedding_plan, scale, epsilon):
     torch.manual_seed(0)
     target = random_batch(np.random.default_rng(7), [10, 5, 1, 0], 10)
-    matcher = learned_matcher(slots=10, cost=cost, epsilon=epsilon, positions=4, dtype=torch.float32)
+    matcher = learned_matcher(
+        slots=10, embedding_plan=embedding_plan, epsilon=epsilon, positions=4, dtype=torch.float32
+    )
     seen = (scale * states(4, 10, dtype=torch.float32)).requires_grad_()
     plan = matcher.plan(seen, target)
     plan.square().sum().backward()
@@ -215,9 +194,9 @@ def test_plans_and_gradients_stay_finite_in_float32_whatever_the_states(cost, sc
     assert all(torch.isfinite(parameter.grad).all() for parameter in matcher.parameters())
 
 
-@pytest.mark.parametrize("cost", COSTS)
-def test_embeddings_that_are_all_alike_give_the_uniform_plan_and_finite_gradients(cost):
-    matcher = learned_matcher(slots=4, cost=cost, epsilon=4.5e-5, dtype=torch.float32)
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_embeddings_that_are_all_alike_give_the_uniform_plan_and_finite_gradients(embedding_plan):
+    matcher = learned_matcher(slots=4, embedding_plan=embedding_plan, epsilon=4.5e-5, dtype=torch.float32)
     with torch.no_grad():
         for module in (matcher.project_slots[1], matcher.project_nodes):
             module.weight.zero_()
@@ -228,9 +207,9 @@ def test_embeddings_that_are_all_alike_give_the_uniform_plan_and_finite_gradient
     assert all(torch.isfinite(parameter.grad).all() for parameter in matcher.parameters())
 
 
-@pytest.mark.parametrize("cost", COSTS)
-def test_embeddings_that_have_all_but_vanished_have_finite_gradients(cost):
-    matcher = learned_matcher(slots=4, cost=cost, epsilon=4.5e-5, dtype=torch.float32)
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_embeddings_that_have_all_but_vanished_have_finite_gradients(embedding_plan):
+    matcher = learned_matcher(slots=4, embedding_plan=embedding_plan, epsilon=4.5e-5, dtype=torch.float32)
     with torch.no_grad():
         for module in (matcher.project_slots[1], matcher.project_nodes):
             module.weight *= 1e-36
@@ -243,16 +222,18 @@ def test_embeddings_that_have_all_but_vanished_have_finite_gradients(cost):
 
 def test_one_slot_is_a_plan_of_one():
     target = random_batch(np.random.default_rng(9), [1, 0], 1)
-    for cost in COSTS:
-        plan = learned_matcher(slots=1, cost=cost).plan(states(2, 1), target)
+    for embedding_plan in PLANS:
+        plan = learned_matcher(slots=1, embedding_plan=embedding_plan).plan(states(2, 1), target)
         torch.testing.assert_close(plan, torch.ones_like(plan))
 
 
-@pytest.mark.parametrize("cost", COSTS)
-def test_under_mixed_precision_the_plan_is_float32_and_keeps_its_marginals(cost):
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_under_mixed_precision_the_plan_is_float32_and_keeps_its_marginals(embedding_plan):
     torch.manual_seed(0)
     target = random_batch(np.random.default_rng(10), [10, 6], 10)
-    matcher = learned_matcher(slots=10, cost=cost, epsilon=1e-3, iterations=200, dtype=torch.float32)
+    matcher = learned_matcher(
+        slots=10, embedding_plan=embedding_plan, epsilon=1e-3, iterations=200, dtype=torch.float32
+    )
     seen = states(2, 10, dtype=torch.float32).requires_grad_()
     with torch.autocast("cpu", torch.bfloat16):
         plan = matcher.plan(seen, target)

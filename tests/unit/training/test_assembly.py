@@ -12,6 +12,7 @@ from graphwright.settings import MatchingKind
 from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, build_matcher
 from graphwright.training.assembly import LOSS_TERMS, TERMS, StepResult, loss_settings
+from graphwright.transport import inner_product_plan
 from tiny import tiny_settings
 
 KINDS = {
@@ -98,7 +99,7 @@ def test_settings_of_the_matcher_reach_it():
     options = {"kind": "taught", "epsilon": 0.5, "iterations": 3, "cost": "inner_product", "tau": 0.7, "inner": 9}
     matcher = build_matcher(tiny_settings(matching=options | {"outer": 4, "probe_every": 11, "gap": 0.01}))
     assert (matcher.learned.epsilon, matcher.learned.iterations) == (0.5, 3)
-    assert matcher.learned.cost.__name__ == "inner_product_cost"
+    assert matcher.learned.embedding_plan is inner_product_plan
     solver = matcher.solve.settings
     assert (solver.tau, solver.outer, solver.inner, matcher.probe_every, matcher.gap) == (0.7, 4, 9, 11, 0.01)
     refined = build_matcher(tiny_settings(matching={"kind": "refined", "refinement": 6, "tau": 0.7}))

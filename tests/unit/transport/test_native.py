@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphwright.transport import EdgeTerm, MatchingProblem, SelfLoops, mirror_descent, pairwise_l1, sinkhorn
+from graphwright.transport import EdgeTerm, MatchingProblem, SelfLoops, mirror_descent, sinkhorn
 from graphwright.transport.native import library
 from graphwright.transport.native.library import load
 
@@ -201,8 +201,6 @@ def test_kernels_pass_gradcheck():
     generator = torch.Generator().manual_seed(1)
     cost = torch.rand(2, 5, 5, generator=generator, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(lambda c: sinkhorn(c, 0.05, 6).matrix, cost)
-    x, y = torch.randn(2, 2, 4, 11, generator=generator, dtype=torch.float64)
-    assert torch.autograd.gradcheck(pairwise_l1, (x.requires_grad_(), y.requires_grad_()))
 
 
 @needs_kernels
@@ -231,50 +229,6 @@ def test_threads_change_nothing(threads):
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
-
-
-@needs_kernels
-@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 1, 1, 1), (3, 7, 2, 64), (2, 10, 10, 19), (2, 5, 9, 8)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_l1_distances_equal_torch(by_torch, shape, dtype):
-    b, n, m, d = shape
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randint(-2, 3, (b, n, d), generator=generator).to(dtype)  # with ties, whose slope is 0
-    y = torch.randint(-2, 3, (b, m, d), generator=generator).to(dtype)
-    weight = torch.randn(b, n, m, generator=generator, dtype=dtype)
-
-    def run() -> tuple[Tensor, Tensor, Tensor]:
-        left, right = x.clone().requires_grad_(), y.clone().requires_grad_()
-        distances = pairwise_l1(left, right)
-        return distances.detach(), *torch.autograd.grad((distances * weight).sum(), (left, right))
-
-    for ours, expected in zip(run(), by_torch(run), strict=True):
-        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
-
-
-@needs_kernels
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_l1_distances_to_some_of_the_vectors_equal_torch(by_torch, dtype):
-    generator = torch.Generator().manual_seed(0)
-    x, y = torch.randn(2, 5, 9, 13, generator=generator, dtype=dtype)
-    counts = torch.tensor([0, 1, 4, 8, 9])
-    weight = torch.randn(5, 9, 9, generator=generator, dtype=dtype)
-
-    def run() -> tuple[Tensor, Tensor, Tensor]:
-        left, right = x.clone().requires_grad_(), y.clone().requires_grad_()
-        distances = pairwise_l1(left, right, counts)
-        return distances.detach(), *torch.autograd.grad((distances * weight).sum(), (left, right))
-
-    for ours, expected in zip(run(), by_torch(run), strict=True):
-        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
-    assert run()[0][0].eq(0).all()
-
-
-@pytest.mark.parametrize("counts", [[-1, 2], [2, 10]])
-def test_counts_beyond_the_vectors_are_refused(counts):
-    x = torch.zeros(2, 9, 3)
-    with pytest.raises(ValueError, match="counts must lie between 0 and 9"):
-        pairwise_l1(x, x, torch.tensor(counts))
 
 
 def matching_problem(n: int, dtype: torch.dtype, self_loops: SelfLoops, channels: int) -> MatchingProblem:

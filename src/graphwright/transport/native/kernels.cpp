@@ -1,5 +1,5 @@
 // The C interface that graphwright.transport.native.library binds; every function once in single, once in double.
-#include "distances.hpp"
+#include "l1_plan.hpp"
 #include "mirror.hpp"
 #include "sinkhorn.hpp"
 #include "sinkhorn_backward.hpp"
@@ -16,13 +16,18 @@ using namespace graphwright;
                                     int64_t batch, int64_t n, int64_t steps, int64_t threads, F* out) {              \
         sinkhorn_backward<F>(cost, F(epsilon), rows, columns, gradient, batch, n, steps, threads, out);                    \
     }                                                                                                                \
-    void l1_forward_##SUFFIX(const F* x, const F* y, const int64_t* counts, int64_t batch, int64_t n, int64_t m,     \
-                             int64_t d, int64_t threads, F* out) {                                                   \
-        l1_forward<F>(x, y, counts, batch, n, m, d, threads, out);                                                   \
+    void l1_plan_forward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const int64_t* starts,              \
+                                  const F* beyond, int64_t n, int64_t d, double epsilon, double least, int64_t batch, int64_t steps,             \
+                                  int64_t threads, F* cost, F* totals, F* plan, F* rows, F* columns, F* figures) {   \
+        l1_plan_forward<F>({x, y, counts, starts, beyond, n, d}, F(epsilon), F(least), batch, steps, threads, cost, totals,  \
+                           plan, rows, columns, figures);                                                            \
     }                                                                                                                \
-    void l1_backward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const F* gradient, int64_t batch,       \
-                              int64_t n, int64_t m, int64_t d, int64_t threads, F* x_gradient, F* y_gradient) {      \
-        l1_backward<F>(x, y, counts, gradient, batch, n, m, d, threads, x_gradient, y_gradient);                     \
+    void l1_plan_backward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const int64_t* starts,             \
+                                   const F* beyond, int64_t n, int64_t d, double epsilon, double least, const F* cost, const F* totals,          \
+                                   const F* rows, const F* columns, const F* gradient, int64_t batch, int64_t steps, \
+                                   int64_t threads, F* to_x, F* to_y, F* to_beyond) {                                \
+        l1_plan_backward<F>({x, y, counts, starts, beyond, n, d}, F(epsilon), F(least), cost, totals, rows, columns,         \
+                            gradient, batch, steps, threads, to_x, to_y, to_beyond);                                 \
     }                                                                                                                \
     void mirror_descent_##SUFFIX(const F* linear, const F* mask, const F* pair_cost, const F* target_cost,           \
                                  const F* left, const F* right, int64_t channels, int64_t self_loops_excluded,       \

@@ -38,6 +38,16 @@ template <class F> inline Vector<F> load_unaligned(const F* from) {
     std::memcpy(&value, from, sizeof value);
     return value;
 }
+// The first `width` lanes, the others 0 or left alone.
+template <class F> inline Vector<F> load_some(const F* from, int64_t width) {
+    if (width == Lanes<F>::count) return load_unaligned(from);
+    Vector<F> value{};
+    std::memcpy(&value, from, sizeof(F) * width);
+    return value;
+}
+template <class F> inline void store_some(F* to, Vector<F> value, int64_t width) {
+    std::memcpy(to, &value, width == Lanes<F>::count ? sizeof value : sizeof(F) * width);
+}
 template <class F> inline void store(F* to, Vector<F> value) { *reinterpret_cast<Vector<F>*>(to) = value; }
 template <class F> inline Vector<F> all(F value) { return value - Vector<F>{}; }
 
@@ -72,6 +82,13 @@ inline void sums(const Vector<float>* four, float* out) {
 inline void sums(const Vector<double>* four, double* out) {
     const Vector<double> total = fold(four[0], four[1], four[2], four[3]);
     std::memcpy(out, &total, sizeof total);
+}
+// Whether any lane is set.
+template <class F> inline bool any(Bits<F> lanes) {
+    int64_t words[sizeof(Bits<F>) / sizeof(int64_t)], found = 0;
+    std::memcpy(words, &lanes, sizeof words);
+    for (const int64_t word : words) found |= word;
+    return found != 0;
 }
 template <class F> inline F largest(Vector<F> value) {
     F most = value[0];

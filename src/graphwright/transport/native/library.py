@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,8 +24,8 @@ ARGUMENTS = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
 SIGNATURES = {
     "sinkhorn_forward": "pdiiiipppppp",
     "sinkhorn_backward": "pdpppiiiip",
-    "l1_forward": "pppiiiiip",
-    "l1_backward": "ppppiiiiipp",
+    "l1_plan_forward": "pppppiiddiiipppppp",
+    "l1_plan_backward": "pppppiiddpppppiiippp",
     "mirror_descent": "ppppppiippiidiidipppp",
 }
 """The arguments of kernels.cpp, declared: an epsilon of 1 would else travel as an integer, where none is read."""
@@ -45,6 +45,29 @@ class SinkhornSteps(NamedTuple):
     row_potential: Tensor
     column_potential: Tensor
     figures: Tensor
+
+
+class L1PlanSteps(NamedTuple):
+    """K Sinkhorn steps on L1 distances divided by their sum.
+
+    cost: (b, n, n), of which columns beyond a sample's are not set. totals: (b,) the sums. plan: (b, n, n).
+    rows: (b, K, n) and columns: (b, K + 1, n) potentials. mass: (b,) of the plans, finite if all else is.
+    """
+
+    cost: Tensor
+    totals: Tensor
+    plan: Tensor
+    rows: Tensor
+    columns: Tensor
+    mass: Tensor
+
+
+class L1PlanGradients(NamedTuple):
+    """slots: (b, n, d). nodes: (m, d). beyond: (b, d), each sample's."""
+
+    slots: Tensor
+    nodes: Tensor
+    beyond: Tensor
 
 
 class Descent(NamedTuple):
@@ -85,20 +108,51 @@ class Kernels:
         self._call("sinkhorn_backward", cost, epsilon, rows, columns, given, b, n, iterations, threads, out)
         return out
 
-    def l1_forward(self, x: Tensor, y: Tensor, counts: Tensor) -> Tensor:
-        """(b, n, m) distances of contiguous (b, n, d) to the first `counts` (b,) of (b, m, d), 0 to the others."""
-        (b, n, d), m = x.shape, y.shape[1]
-        out = x.new_empty(b, n, m)
-        self._call("l1_forward", x, y, counts, b, n, m, d, _threads(b * n * m * d), out)
-        return out
+    def l1_plan_forward(
+        self,
+        slots: Tensor,
+        nodes: Tensor,
+        counts: Tensor,
+        starts: Tensor,
+        beyond: Tensor,
+        epsilon: float,
+        least: float,
+        iterations: int,
+    ) -> L1PlanSteps:
+        """Contiguous tensors as of `transport.l1_plan`; starts: (b,) nodes of the samples before each."""
+        b, n, d = slots.shape
+        new = slots.new_empty
+        steps = L1PlanSteps(
+            new(b, n, n), new(b), new(b, n, n), new(b, iterations, n), new(b, iterations + 1, n), new(b)
+        )
+        given = (slots, nodes, counts, starts, beyond, n, d, epsilon, least)
+        threads = _threads(b * n * n * (d + iterations * 2))
+        self._call("l1_plan_forward", *given, b, iterations, threads, *steps)
+        return steps
 
-    def l1_backward(self, x: Tensor, y: Tensor, counts: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradients of contiguous x and y, given the distances' (b, n, m)."""
-        (b, n, d), m = x.shape, y.shape[1]
-        for_x, for_y = torch.empty_like(x), torch.empty_like(y)
-        threads = _threads(b * n * m * d * 2)
-        self._call("l1_backward", x, y, counts, gradient.contiguous(), b, n, m, d, threads, for_x, for_y)
-        return for_x, for_y
+    def l1_plan_backward(
+        self,
+        slots: Tensor,
+        nodes: Tensor,
+        counts: Tensor,
+        starts: Tensor,
+        beyond: Tensor,
+        epsilon: float,
+        least: float,
+        cost: Tensor,
+        totals: Tensor,
+        rows: Tensor,
+        columns: Tensor,
+        gradient: Tensor,
+    ) -> L1PlanGradients:
+        """Of the steps with these costs and potentials, given the plan's gradient."""
+        (b, n, d), iterations = slots.shape, rows.shape[1]
+        found = L1PlanGradients(torch.empty_like(slots), torch.empty_like(nodes), slots.new_empty(b, d))
+        given = (slots, nodes, counts, starts, beyond, n, d, epsilon, least)
+        steps = (cost, totals, rows, columns, gradient.contiguous())
+        threads = _threads(b * n * n * (d * 2 + iterations * 6))
+        self._call("l1_plan_backward", *given, *steps, b, iterations, threads, *found)
+        return found
 
     def mirror_descent(
         self,
@@ -126,9 +180,16 @@ class Kernels:
 
     def _call(self, name: str, *arguments: Tensor | int | float | None) -> None:
         first = next(argument for argument in arguments if isinstance(argument, Tensor))
-        function = getattr(self.library, f"{name}_{TYPES[first.dtype]}")
-        function.argtypes, function.restype = [ARGUMENTS[kind] for kind in SIGNATURES[name]], None
+        function = _function(self.library, name, first.dtype)
         function(*[argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in arguments])
+
+
+@functools.cache
+def _function(library: ctypes.CDLL, name: str, dtype: torch.dtype) -> Any:
+    """The kernel for numbers of this type, its arguments declared."""
+    function = getattr(library, f"{name}_{TYPES[dtype]}")
+    function.argtypes, function.restype = [ARGUMENTS[kind] for kind in SIGNATURES[name]], None
+    return function
 
 
 def excludes_loops(form: QuadraticForm) -> bool:

@@ -9,7 +9,8 @@
 
 namespace graphwright {
 
-template <class F> constexpr F SAFE = F(4.8e8);  // e^20
+template <class F> constexpr F SAFE = F(4.8e8);
+template <class F> constexpr F LOG_SAFE = F(20);
 
 template <class F> inline bool is_safe(F total) { return total > 1 / SAFE<F> && total < SAFE<F>; }
 
@@ -291,6 +292,25 @@ template <class F> inline void repeat_copies(F* row, int64_t n, int64_t columns)
     std::fill(row + columns, row + n, row[columns - 1]);
 }
 
+// The plan of one sample's cost (n, n), of whose columns the first count, its steps' potentials (steps, n) and
+// (steps + 1, n), and the log scaling (n) of its rows. The last column of the plan is that of its copies together.
+template <class F>
+void scale(Scaling<F>& scaling, const F* cost, F epsilon, int64_t n, int64_t columns, int64_t steps, F* plan,
+           F* row_steps, F* column_steps, F* log_row) {
+    scaling.shape(columns);
+    pack_kernel(cost, n, columns, epsilon, scaling.kernel, scaling.least);
+    std::fill(column_steps, column_steps + n, F(0));
+    for (int64_t step = 0; step < steps; ++step) {
+        step ? scaling.row_step() : scaling.start();
+        scaling.column_step();
+        F* g = column_steps + (step + 1) * n;
+        std::copy(scaling.f, scaling.f + n, row_steps + step * n);
+        std::copy(scaling.g, scaling.g + columns, g);
+        repeat_copies(g, n, columns);
+    }
+    scaling.averaged(plan, n, log_row);
+}
+
 template <class F>
 void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_t steps, int64_t threads, F* plan,
                       F* rows, F* columns, F* row_potential, F* column_potential, F* figures) {
@@ -300,21 +320,9 @@ void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_
         return [=, keep = memory](int64_t sample) {
             const F* own_cost = cost + sample * n * n;
             F *own_plan = plan + sample * n * n, *f_last = row_potential + sample * n,
-              *g_last = column_potential + sample * n;
+              *g_last = column_potential + sample * n, *g = columns + sample * (steps + 1) * n;
             const int64_t distinct = distinct_columns(own_cost, n, n);
-            scaling->shape(distinct);
-            pack_kernel(own_cost, n, distinct, epsilon, scaling->kernel, scaling->least);
-            F* f = rows + sample * steps * n;
-            F* g = columns + sample * (steps + 1) * n;
-            std::fill(g, g + n, F(0));
-            for (int64_t step = 0; step < steps; ++step) {
-                step ? scaling->row_step() : scaling->start();
-                scaling->column_step();
-                std::copy(scaling->f, scaling->f + n, f + step * n);
-                std::copy(scaling->g, scaling->g + distinct, g + (step + 1) * n);
-                repeat_copies(g + (step + 1) * n, n, distinct);
-            }
-            scaling->averaged(own_plan, n, f_last);
+            scale(*scaling, own_cost, epsilon, n, distinct, steps, own_plan, rows + sample * steps * n, g, f_last);
             for (int64_t i = 0; i < n; ++i) {
                 f_last[i] = epsilon * f_last[i] + scaling->least[i];
                 g_last[i] = epsilon * g[steps * n + i];

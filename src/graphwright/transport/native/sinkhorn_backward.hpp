@@ -122,16 +122,18 @@ template <class F> class Reverse {
             const Vector<F> total = load(sums + i);
             unsafe |= ~((total > 1 / SAFE<F>)&(total < SAFE<F>));
         }
-        for (int64_t lane = 0; lane < Lanes<F>::count; ++lane)
-            if (unsafe[lane]) return false;
-        return true;
+        return !any<F>(unsafe);
     }
 
     // exp(potential - reference), if all of them are safe.
     bool scaled(const F* potential, const F* reference, int64_t count, F* out) const {
-        for (int64_t i = 0; i < count; i += Lanes<F>::count)
-            store(out + i, exponential(load(potential + i) - load(reference + i)));
-        return all_safe(out, count);
+        Bits<F> unsafe{};
+        for (int64_t i = 0; i < count; i += Lanes<F>::count) {
+            const Vector<F> log = load(potential + i) - load(reference + i);
+            unsafe |= ~((log > -LOG_SAFE<F>)&(log < LOG_SAFE<F>));
+            store(out + i, exponential(log));
+        }
+        return !any<F>(unsafe);
     }
 
     void reference_columns() {
@@ -243,6 +245,17 @@ inline void split_copies(const Reverse<F>& reverse, const F* gradient, const F* 
     }
 }
 
+// The gradient of L of one sample's first columns into reverse.gradient, given the plan's; means (n) as of
+// merge_copies.
+template <class F>
+void unscale(Reverse<F>& reverse, const F* cost, F epsilon, int64_t n, int64_t columns, const F* row_steps,
+             const F* column_steps, int64_t steps, const F* plan_gradient, F* means) {
+    reverse.shape(columns);
+    pack_kernel(cost, n, columns, epsilon, reverse.kernel, reverse.spare);
+    merge_copies(plan_gradient, n, columns, reverse.gradient, means);
+    reverse.run(row_steps, column_steps, steps);
+}
+
 template <class F>
 void sinkhorn_backward(const F* cost, F epsilon, const F* rows, const F* columns, const F* plan_gradient,
                        int64_t batch, int64_t n, int64_t steps, int64_t threads, F* cost_gradient) {
@@ -254,10 +267,8 @@ void sinkhorn_backward(const F* cost, F epsilon, const F* rows, const F* columns
             const F *own_cost = cost + sample * n * n, *given = plan_gradient + sample * n * n;
             F* out = cost_gradient + sample * n * n;
             const int64_t distinct = distinct_columns(own_cost, n, n);
-            reverse->shape(distinct);
-            pack_kernel(own_cost, n, distinct, epsilon, reverse->kernel, reverse->spare);
-            merge_copies(given, n, distinct, reverse->gradient, means);
-            reverse->run(rows + sample * steps * n, columns + sample * (steps + 1) * n, steps);
+            unscale(*reverse, own_cost, epsilon, n, distinct, rows + sample * steps * n,
+                    columns + sample * (steps + 1) * n, steps, given, means);
             split_copies(*reverse, given, means, n, distinct, reverse->spare, out);
             for (int64_t entry = 0; entry < n * n; ++entry) out[entry] /= -epsilon;
         };

@@ -1,0 +1,113 @@
+"""Plans from embeddings of both sides: a cost, divided by its sum, and Sinkhorn's steps on it (eq. 11, 12)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from graphwright.transport.checks import check_count, check_finite, check_like, check_positive, check_shape
+from graphwright.transport.native import kernels_for
+from graphwright.transport.sinkhorn import sinkhorn
+
+LEAST_TOTAL = 1e-6
+"""Costs that sum to less are all the same; divided by less, their rounding errors would be read as differences."""
+
+
+class EmbeddingPlan(Protocol):
+    """(b, n, n) plans of slots (b, n, d) and nodes (m, d), those of one sample after those of another.
+
+    Sample i has counts[i] of the nodes; `beyond` (d,) stands for each that it has less than slots.
+    """
+
+    def __call__(
+        self, slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+    ) -> Tensor:
+        """Plans with gradient."""
+
+
+def l1_plan(
+    slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+) -> Tensor:
+    """Sinkhorn(C / sum C; epsilon, iterations) with C_ij = |x_i - y_j|_1; see `EmbeddingPlan`.
+
+    On the processor distances, steps and gradients of a sample are one pass over what fits into its cache, and a
+    sample costs its own size: the nodes beyond it are one column that stands for all of them.
+    """
+    _check(slots, nodes, counts, beyond, epsilon, iterations)
+    if all(kernels_for(tensor) for tensor in (slots, nodes, beyond)):
+        plan: Tensor = _FusedL1Plan.apply(slots, nodes, counts, beyond, float(epsilon), int(iterations))  # type: ignore[no-untyped-call]
+        return plan
+    return _plan(torch.cdist(slots, _padded(nodes, counts, beyond, slots.shape[1]), p=1), epsilon, iterations)
+
+
+def inner_product_plan(
+    slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+) -> Tensor:
+    """The same with C_ij = -<x_i, y_j>, shifted to start at 0: the sum that normalises it must be positive."""
+    _check(slots, nodes, counts, beyond, epsilon, iterations)
+    cost = -slots @ _padded(nodes, counts, beyond, slots.shape[1]).mT
+    return _plan(cost - cost.amin((1, 2), keepdim=True), epsilon, iterations)
+
+
+def _check(slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int) -> None:
+    check_shape("slots", slots, (-1, -1, -1))
+    b, n, d = slots.shape
+    if n == 0:
+        raise ValueError("slots must have at least one row, got n = 0")
+    check_shape("nodes", nodes, (-1, d))
+    check_like("nodes", nodes, "slots", slots)
+    check_shape("beyond", beyond, (d,))
+    check_like("beyond", beyond, "slots", slots)
+    check_shape("counts", counts, (b,))
+    check_positive("epsilon", epsilon)
+    check_count("iterations", iterations)
+    sizes = counts.tolist()  # checked as a list: three small tensors would cost more
+    if b and not 0 <= min(sizes) <= max(sizes) <= n:
+        raise ValueError(f"counts must lie between 0 and {n}, got {min(sizes)} to {max(sizes)}")
+    if sum(sizes) != len(nodes):
+        raise ValueError(f"counts sum to {sum(sizes)}, and there are {len(nodes)} nodes")
+
+
+def _padded(nodes: Tensor, counts: Tensor, beyond: Tensor, n: int) -> Tensor:
+    """(b, n, d) the nodes of each sample, and then `beyond`."""
+    real = torch.arange(n, device=nodes.device) < counts[:, None]
+    room = beyond.expand(len(counts) * n, -1)
+    return room.index_copy(0, real.flatten().nonzero()[:, 0], nodes).view(len(counts), n, -1)
+
+
+def _plan(cost: Tensor, epsilon: float, iterations: int) -> Tensor:
+    total = cost.sum((1, 2), keepdim=True).clamp_min(LEAST_TOTAL)
+    return sinkhorn(cost / total, epsilon, iterations).matrix
+
+
+class _FusedL1Plan(torch.autograd.Function):
+    """The compiled kernel; it keeps the cost and the potentials of the steps."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+    ) -> Tensor:
+        kernels = kernels_for(slots)
+        assert kernels is not None
+        counts = counts.long().contiguous()
+        starts = counts.cumsum(0) - counts
+        given = (slots.contiguous(), nodes.contiguous(), counts, starts, beyond.contiguous())
+        steps = kernels.l1_plan_forward(*given, epsilon, LEAST_TOTAL, iterations)
+        if not math.isfinite(float(steps.mass.sum())):
+            for name, tensor in (("slots", slots), ("nodes", nodes), ("beyond", beyond)):
+                check_finite(name, tensor)
+            raise ValueError(f"the distances of slots and nodes, over epsilon = {epsilon:g}, are not finite")
+        ctx.save_for_backward(*given, steps.cost, steps.totals, steps.rows, steps.columns)
+        ctx.kernels, ctx.epsilon = kernels, epsilon
+        return steps.plan
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        given, steps = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
+        found = ctx.kernels.l1_plan_backward(*given, ctx.epsilon, LEAST_TOTAL, *steps, gradient)
+        return found.slots, found.nodes, None, found.beyond.sum(0), None, None

@@ -1,0 +1,89 @@
+"""Plans from embeddings: what they are made of, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from graphwright.transport import inner_product_plan, l1_plan, sinkhorn
+from tiny import embeddings
+
+PLANS = [l1_plan, inner_product_plan]
+COUNTS = [0, 1, 4, 8, 9]
+
+
+def padded(nodes: Tensor, counts: list[int], beyond: Tensor, n: int) -> Tensor:
+    """Sample by sample."""
+    parts = nodes.split(counts)
+    return torch.stack([torch.cat([part, beyond.expand(n - len(part), -1)]) for part in parts])
+
+
+def costs(embedding_plan, slots: Tensor, nodes: Tensor) -> Tensor:
+    """As they are defined, with the (b, n, n, d) intermediate."""
+    if embedding_plan is l1_plan:
+        return (slots[:, :, None] - nodes[:, None]).abs().sum(3)
+    cost = -(slots[:, :, None] * nodes[:, None]).sum(3)
+    return cost - cost.amin((1, 2), keepdim=True)
+
+
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_a_plan_is_sinkhorn_of_the_cost_divided_by_its_sum(embedding_plan):
+    slots, nodes, beyond = embeddings(COUNTS, 9, 5)
+    raw = costs(embedding_plan, slots, padded(nodes, COUNTS, beyond, 9))
+    expected = sinkhorn(raw / raw.sum((1, 2), keepdim=True), 1e-3, 7).matrix
+    plan = embedding_plan(slots, nodes, torch.tensor(COUNTS), beyond, 1e-3, 7)
+    torch.testing.assert_close(plan, expected, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("embedding_plan", PLANS)
+@pytest.mark.parametrize("counts", [[3, 0, 4], [4, 4, 4], [0, 0, 0], [1, 2, 3]])
+def test_plans_pass_gradcheck(embedding_plan, counts):
+    variables = [tensor.requires_grad_() for tensor in embeddings(counts, 4, 7)]
+
+    def plan(slots, nodes, beyond):
+        return embedding_plan(slots, nodes, torch.tensor(counts), beyond, 2e-2, 6)
+
+    assert torch.autograd.gradcheck(plan, variables)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.integers(0, 3))
+def test_a_sample_has_the_plan_that_it_has_alone(counts, seed):
+    slots, nodes, beyond = embeddings(counts, 6, 4, seed)
+    together = l1_plan(slots, nodes, torch.tensor(counts), beyond, 1e-3, 5)
+    for at, part in enumerate(nodes.split(counts)):
+        alone = l1_plan(slots[at : at + 1], part, torch.tensor(counts[at : at + 1]), beyond, 1e-3, 5)
+        torch.testing.assert_close(together[at], alone[0], atol=1e-12, rtol=0)
+
+
+def test_columns_beyond_the_nodes_are_one_to_the_last_bit():
+    slots, nodes, beyond = embeddings(COUNTS, 9, 5, dtype=torch.float32)
+    plan = l1_plan(slots, nodes, torch.tensor(COUNTS), beyond, 1e-4, 20)
+    for sample, count in enumerate(COUNTS):
+        assert plan[sample, :, count:].eq(plan[sample, :, count : count + 1]).all()
+
+
+@pytest.mark.parametrize("embedding_plan", PLANS)
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([-1, 7], "counts must lie between 0 and 4"),
+        ([1, 5], "counts must lie between 0 and 4"),
+        ([2, 3], "counts sum to 5, and there are 6 nodes"),
+        ([2, 2, 2], "counts"),
+    ],
+)
+def test_counts_that_do_not_fit_are_refused(embedding_plan, counts, message):
+    with pytest.raises(ValueError, match=message):
+        embedding_plan(torch.zeros(2, 4, 3), torch.zeros(6, 3), torch.tensor(counts), torch.zeros(3), 0.1, 2)
+
+
+@pytest.mark.parametrize("name", ["slots", "nodes", "beyond"])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_embeddings_that_are_not_finite_are_refused_by_name(name, bad):
+    given = dict(zip(("slots", "nodes", "beyond"), embeddings([2, 3], 4, 3), strict=True))
+    given[name].view(-1)[0] = bad
+    with pytest.raises(ValueError, match=f"{name}|cost"):
+        l1_plan(**given, counts=torch.tensor([2, 3]), epsilon=0.1, iterations=2)

@@ -1,0 +1,94 @@
+"""The fused kernel of the learned plan beside torch: the same numbers, on easy and on adversarial input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphwright.transport import l1_plan
+from graphwright.transport.native import library
+from graphwright.transport.native.library import load
+from tiny import embeddings
+
+pytestmark = pytest.mark.skipif(load() is None, reason="no compiled kernels here")
+
+
+def plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon) -> tuple[Tensor, ...]:
+    variables = [tensor.clone().requires_grad_() for tensor in (slots, nodes, beyond)]
+    plan = l1_plan(variables[0], variables[1], torch.tensor(counts), variables[2], epsilon, 20)
+    return plan.detach(), *torch.autograd.grad((plan * weight).sum(), variables)
+
+
+def steepness(slots: Tensor, epsilon: float) -> float:
+    """How much a plan may change with a distance; where it hardly does, rounding errors times this remain."""
+    total = torch.cdist(slots, slots, p=1).sum((1, 2)).amin().clamp_min(1e-6)
+    return 1 / (epsilon * float(total))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 10, 20, 33, 60])
+@pytest.mark.parametrize("d", [1, 8, 19, 64])
+@pytest.mark.parametrize("temperature", [1.0, 4.5e-3])
+def test_the_fused_kernel_is_as_exact_as_double_precision_torch(monkeypatch, n, d, temperature):
+    counts = np.random.default_rng(n).integers(0, n + 1, 5).tolist()
+    slots, nodes, beyond = embeddings(counts, n, d, n, torch.float32)
+    weight = torch.randn(5, n, n, generator=torch.Generator().manual_seed(1))
+    epsilon = temperature / n**2
+    ours = plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon)
+    monkeypatch.setattr(library, "load", lambda: None)
+    double = (tensor.double() for tensor in (slots, nodes))
+    exact = plan_and_gradients(*double, counts, beyond.double(), weight.double(), epsilon)
+    assert (ours[0] - exact[0]).abs().max() < 5e-5
+    scale = max(gradient.norm() for gradient in exact[1:])
+    for found, expected in zip(ours[1:], exact[1:], strict=True):
+        assert (found - expected).norm() <= 2e-5 * scale + 1e-6 * steepness(slots, epsilon)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ties_have_no_slope_on_either_path(monkeypatch, dtype):
+    generator = torch.Generator().manual_seed(0)
+    counts = [3, 5, 6]
+    slots = torch.randint(-2, 3, (3, 6, 19), generator=generator).to(dtype)
+    nodes, beyond = torch.randint(-2, 3, (14, 19), generator=generator).to(dtype), torch.zeros(19, dtype=dtype)
+    weight = torch.randn(3, 6, 6, generator=generator, dtype=dtype)
+    given = (slots, nodes, counts, beyond, weight, 1e-3)
+    ours = plan_and_gradients(*given)
+    monkeypatch.setattr(library, "load", lambda: None)
+    for found, expected in zip(ours, plan_and_gradients(*given), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scale", "epsilon"), [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1.0, 1.0), (0.0, 1e-8), (0.0, 1.0)]
+)
+def test_on_adversarial_embeddings_both_paths_agree(monkeypatch, scale, epsilon):
+    counts = [0, 1, 5, 7]
+    slots, nodes, beyond = (scale * tensor for tensor in embeddings(counts, 7, 6, 3))
+    weight = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    given = (slots, nodes, counts, beyond, weight, epsilon)
+    ours = plan_and_gradients(*given)
+    monkeypatch.setattr(library, "load", lambda: None)
+    expected = plan_and_gradients(*given)
+    assert all(tensor.isfinite().all() for tensor in ours)
+    torch.testing.assert_close(ours[0], expected[0], rtol=1e-6, atol=1e-8)
+    largest = max(steepness(slots, epsilon), *(float(gradient.abs().max()) for gradient in expected[1:]))
+    for found, wanted in zip(ours[1:], expected[1:], strict=True):
+        torch.testing.assert_close(found / largest, wanted / largest, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_nothing(threads):
+    counts = [30 - at % 7 for at in range(64)]
+    slots, nodes, beyond = embeddings(counts, 30, 32, dtype=torch.float32)
+    weight = torch.randn(64, 30, 30, generator=torch.Generator().manual_seed(1))
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = plan_and_gradients(slots, nodes, counts, beyond, weight, 5e-6)
+        torch.set_num_threads(threads)
+        together = plan_and_gradients(slots, nodes, counts, beyond, weight, 5e-6)
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(alone, together, strict=True):
+        assert torch.equal(one, other)
