@@ -49,20 +49,29 @@ Measured = Iterator[Row | Remark]
 
 
 def table(sections: Mapping[str, Sequence[Row]]) -> Table:
-    """The rows of one or more benchmarks, by the benchmark's name, as one table for the terminal."""
+    """The rows of one or more benchmarks, by the benchmark's name, as one table for the terminal.
+
+    Where it is narrow words go to the next line; a figure is never cut.
+    """
     result = Table(title=f"bench {', '.join(sections)}", title_justify="left")
-    for heading in ("what", "peer"):
-        result.add_column(heading, no_wrap=True)
-    for heading in ("n", "batch", "threads", "ours ms", "peer ms", "ratio", "ours obj.", "peer obj."):
-        result.add_column(heading, justify="right", no_wrap=True)
-    if any(row.extras for rows in sections.values() for row in rows):
-        result.add_column("besides", no_wrap=True)
-    for name, rows in sections.items():
+    rows = {name: [_cells(row) for row in found] for name, found in sections.items()}
+    for heading in TEXTS:
+        result.add_column(heading, overflow="fold")
+    for at, heading in enumerate(NUMBERS, start=len(TEXTS) - 1):
+        cells = [cells[at] for found in rows.values() for cells in found]
+        result.add_column(heading, justify="right", overflow="fold", min_width=max(map(len, cells), default=0))
+    if any(row.extras for found in sections.values() for row in found):
+        result.add_column("besides", overflow="fold")
+    for name, found in sections.items():
         result.add_section()
-        for row in rows:
+        for row, cells in zip(found, rows[name], strict=True):
             title = row.name if len(sections) == 1 else f"{name}: {row.name}"
-            result.add_row(title, *_cells(row))
+            result.add_row(title, *cells)
     return result
+
+
+TEXTS = ("what", "peer")
+NUMBERS = ("n", "batch", "threads", "ours ms", "peer ms", "ratio", "ours obj.", "peer obj.")
 
 
 def _cells(row: Row) -> list[str]:

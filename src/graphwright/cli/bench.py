@@ -13,8 +13,8 @@ from graphwright.bench import BENCHMARKS, Remark, Row, scaling_figure, table
 from graphwright.cli.exit_codes import DONE, SOME_FAILED
 
 PLOTTED = "scaling"
-WIDE = 250
-"""Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
+WIDE = 1000
+"""Columns where there is no terminal, more than a table takes: a file or a pipe has no edge to wrap at."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -49,6 +49,21 @@ def test_one_table_names_the_benchmark_of_every_row_when_there_are_several():
     assert "besides" not in printed
 
 
+@pytest.mark.parametrize("width", [100, 1000])
+def test_a_table_cuts_no_figure_however_narrow_the_terminal(width):
+    extras = {"samples_per_second": 123.0, "plan_share": 0.0625, "ours_peak_mib": 45.5, "peer_peak_mib": 67.5}
+    row = Row(
+        "a name of several words", 60, 1536, 2, 0.0123, "a.peer.with_a_long_name", 12.3456, 0.5, 0.25, extras
+    )
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(table({"training": [row]}))
+    printed = console.export_text()
+    assert "…" not in printed
+    for figure in ("60", "1536", "0.0123", "12.3456"):
+        assert f" {figure} " in printed
+    assert not [line for line in printed.splitlines()[1:] if width == 1000 and len(line) > 300]
+
+
 class Clock:
     """Calls that take as long as they are told, by a clock that only they move."""
 
