@@ -8,27 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import embedding_bag
 
 from graphwright.graphs import GraphBatch
-
-
-@dataclass(frozen=True, eq=False)
-class Bags:
-    """Rows to be added up: bag i is rows[starts[i]] up to the next start."""
-
-    rows: Tensor
-    starts: Tensor
-
-    @classmethod
-    def of(cls, keys: Tensor, rows: Tensor, bags: int) -> Bags:
-        """rows (e,) by the bag of each, keys (e,) in ascending order, below `bags`."""
-        counts = torch.bincount(keys, minlength=bags)
-        return cls(rows, counts.cumsum(0) - counts)
-
-    def sums(self, values: Tensor) -> Tensor:
-        """(bags, width) of values (rows, width)."""
-        return embedding_bag(self.rows, values, self.starts, mode="sum")
+from graphwright.models.bags import Bags
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +35,9 @@ class Neighbours:
         receiver, sent = before + first, (before + second) * relations + label - 1
         order = sent.argsort(stable=True)
         return cls(
-            Bags.of(receiver, sent, nodes), Bags.of(sent[order], receiver[order], nodes * relations), relations
+            Bags.of(receiver, sent, nodes, nodes * relations),
+            Bags.of(sent[order], receiver[order], nodes * relations, nodes),
+            relations,
         )
 
     def received(self, sent: Tensor) -> Tensor:

@@ -24,12 +24,13 @@ from graphwright.matching import (
 )
 from graphwright.matching.label_probability import LabelProbabilityMatcher
 from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, Recogniser, TargetEncoder
+from graphwright.models.bags import Bags
 from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run, Teacher
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import Task, known_graphs, task_of
-from graphwright.training.recognition import Recognition
+from graphwright.training.recognition import Recognition, shared_parts
 from graphwright.transport import (
     MatchingProblem,
     Relaxation,
@@ -48,14 +49,18 @@ def loss_settings(loss: Loss) -> LossSettings:
     return LossSettings(**fields, relaxation=relaxation)
 
 
-def build_predictor(run: Run) -> GraphPredictor:
-    """The predictor, freshly initialised."""
+def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor:
+    """The predictor, freshly initialised.
+
+    known_parts: what the graphs have in common that it learns to recognise; to load weights none are needed.
+    """
     model, task = run.model, task_of(run.task)
     encoder = task.encoder(model)
     sizes = (task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width)
     recogniser = None
     if model.known_graphs:
-        recogniser = Recogniser(model.encoder_width, model.known_graphs, model.dropout)
+        parts = known_parts or Bags.single(model.known_graphs)
+        recogniser = Recogniser(model.encoder_width, parts)
     if model.kind is ModelKind.RELATIONFORMER:
         relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
         return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)
@@ -245,6 +250,7 @@ def _recognition(run: Run, task: Task) -> tuple[Recognition, float]:
 def build(run: Run) -> TrainingModel:
     """Predictor and matcher of a run, freshly initialised."""
     task = task_of(run.task)
-    predictor, matcher, loss = build_predictor(run), build_matcher(run), loss_settings(run.loss)
     recognition = _recognition(run, task) if run.loss.recognition or run.model.known_graphs else None
+    known_parts = None if recognition is None else shared_parts(recognition[0].library)
+    predictor, matcher, loss = build_predictor(run, known_parts), build_matcher(run), loss_settings(run.loss)
     return TrainingModel(predictor, matcher, build_criterion(run), loss, task.vocabulary, recognition)

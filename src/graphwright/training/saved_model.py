@@ -28,6 +28,8 @@ from graphwright.training.packed_library import packed, unpacked
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """Models that come with the package, a folder each."""
 MODEL_NAME = "model"
+PREDICTOR = "model.predictor."
+"""Begins the names of its weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +143,8 @@ def load_model(source: str) -> SavedModel:
     except (KeyError, ValidationError) as error:
         raise CheckpointError(f"{path}.json does not hold the settings of a run: {error}") from error
     predictor = build_predictor(run)
-    prefix = "model.predictor."
     tensors = expanded(saved.tensors)
-    weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+    weights = {name.removeprefix(PREDICTOR): t for name, t in tensors.items() if name.startswith(PREDICTOR)}
     try:
         predictor.load_state_dict(weights)
     except RuntimeError as error:
@@ -155,10 +156,13 @@ def load_model(source: str) -> SavedModel:
 
 def export_model(source: str, folder: Path, record: Mapping[str, Any], library: Library | None = None) -> None:
     """Write a run's predictor alone, compacted, with the graphs it knows and the record of how it came about."""
-    saved = checkpoints.load(_checkpoint_path(source))
-    weights = {name: tensor for name, tensor in saved.tensors.items() if name.startswith("model.predictor.")}
-    tensors = compacted(expanded(weights)) | ({} if library is None else packed(library))
-    checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {"settings": saved.facts["settings"], **record}))
+    model = load_model(source)
+    if model.predictor.recogniser is not None:
+        model.predictor.recogniser.graphs.fold()
+    weights = {PREDICTOR + name: tensor for name, tensor in model.predictor.state_dict().items()}
+    tensors = compacted(weights) | ({} if library is None else packed(library))
+    settings = model.facts["settings"]
+    checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {"settings": settings, **record}))
 
 
 def _checkpoint_path(source: str) -> Path:

@@ -3,13 +3,14 @@
 import torch
 
 from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, Recogniser, Tokens
+from graphwright.models.bags import Bags
 from graphwright.models.relationformer import RelationDecoder, RelationHead
 from tiny import LABELLED
 
 
 def recogniser(graphs: int = 7) -> Recogniser:
     torch.manual_seed(0)
-    return Recogniser(6, graphs, dropout=0.0).double()
+    return Recogniser(6, Bags.single(graphs)).double().eval()
 
 
 def tokens(*shape: int) -> torch.Tensor:
@@ -39,7 +40,7 @@ def test_the_decoder_is_told_and_the_prediction_says_it():
         (NodeDecoder(3, 8, 1, 2, 0.0, 6), GraphHead(8, 8, LABELLED, diffusion=False)),
         (RelationDecoder(3, 8, 1, 2, 0.0, 6), RelationHead(8, 8, LABELLED)),
     ):
-        model = GraphPredictor(torch.nn.Identity(), decoder, head, recogniser()).double()
+        model = GraphPredictor(torch.nn.Identity(), decoder, head, recogniser()).double().eval()
         given = tokens(2, 4, 6)
         before = model(given)
         assert before.graphs.known.shape == (2, 7)

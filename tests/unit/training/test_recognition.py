@@ -5,7 +5,8 @@ import torch
 
 from graphwright.decoding import Library
 from graphwright.graphs import GraphBatch
-from graphwright.training.recognition import SMOOTHING, UNKNOWN, Recognition
+from graphwright.graphs.neighbourhoods import neighbourhoods
+from graphwright.training.recognition import RADIUS, SMOOTHING, UNKNOWN, Recognition, shared_parts
 from tiny import random_batch
 
 SLOTS = 5
@@ -35,3 +36,17 @@ def test_unknown_targets_cost_nothing():
     logs = logits[0].log_softmax(0)
     torch.testing.assert_close(loss[0], -(1 - SMOOTHING) * logs[0] - SMOOTHING * logs.mean())
     assert loss[1].item() == 0
+
+
+def test_graphs_are_made_of_the_parts_that_they_share_and_one_of_their_own():
+    library = Library.of(graphs(0, 30), SLOTS)
+    bags = shared_parts(library)
+    rows = [set(part.tolist()) for part in torch.tensor_split(bags.rows, bags.starts[1:])]
+    assert [len(part) for part in rows] == bags.counts().tolist()
+    around = [neighbourhoods(graph, RADIUS) for graph in library.graphs]
+    own = bags.height - len(library)
+    for at, mine in enumerate(rows):
+        assert {row - own for row in mine if row >= own} == {at}
+        for other in range(len(library)):
+            if other != at:
+                assert len(mine & rows[other]) == len(around[at] & around[other])

@@ -36,7 +36,7 @@ def test_a_run_counts_the_graphs_and_learns_to_tell_them(tiny_spectrum_run):
     expected = torch.nn.functional.cross_entropy(logits, places, label_smoothing=SMOOTHING)
     torch.testing.assert_close(whole.terms[-1], expected)
     whole.loss.backward()
-    assert model.predictor.recogniser.score.weight.grad.abs().max() > 0
+    assert model.predictor.recogniser.graphs.parts.grad.abs().max() > 0
 
 
 def test_from_training_to_predictions_that_are_recognised(tiny_spectrum_run, tmp_path):
