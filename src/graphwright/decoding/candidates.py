@@ -28,7 +28,7 @@ class Candidate:
     probability: that the model's independent decisions, drawn at random, give this graph, summed over the places
     on the slots that were met; a lower bound, since there may be others. It is small for large graphs, where many
     decisions are taken, even when each is nearly certain. Of a graph recognised as a whole it is that among all
-    that the model knows, and log_score its logarithm.
+    that the model knows and a formula allows, and log_score its logarithm.
     share: its part of the candidates' probability; these sum to one, and say how sure the choice among them is.
     proved: no graph that does not come before it has a higher score.
     """

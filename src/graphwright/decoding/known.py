@@ -94,8 +94,9 @@ def known_candidates(
 ) -> list[Candidates]:
     """For every sample the `count` graphs of the library that the model holds most probable.
 
-    A model that recognises graphs as wholes says so itself, and `log_score` is the logarithm of that probability:
-    on MassBank's validation fold the slots' opinion, at any weight, made it worse. Of any other model `log_score`
+    A model that recognises graphs as wholes says so itself, and `log_score` is the logarithm of that probability,
+    among the graphs that the formula allows: on MassBank's validation fold the slots' opinion, at any weight, made
+    it worse. Of any other model `log_score`
     is the log-probability at the place found plus `FREQUENCY` times the log of the graph's count. Where a formula
     leaves no graph of the library, the plain decoder answers. Atoms alone are compared with a formula: a library's
     graphs are real, so their hydrogens follow. Nothing is proved: a graph may have a better place than found.
@@ -106,7 +107,7 @@ def known_candidates(
         raise ValueError("the library's graphs have another vocabulary, or other slots, than the prediction")
     if formulas is not None and len(formulas) != len(prediction):
         raise ValueError(f"{len(formulas)} formulas for {len(prediction)} predictions")
-    wholes = None if prediction.known is None else prediction.known.double().log_softmax(1).cpu().numpy()
+    wholes = None if prediction.known is None else prediction.known.double().cpu().numpy()
     if wholes is not None and wholes.shape[1] != len(library):
         raise ValueError(
             f"the model recognises {wholes.shape[1]} graphs, the library has {len(library)}: "
@@ -122,9 +123,8 @@ def known_candidates(
             results.append(most_probable(scores, vocabulary, count))
             continue
         if wholes is not None:
-            results.append(
-                _ranked(library, allowed, wholes[sample, allowed], np.zeros(len(allowed)), count, start)
-            )
+            logs = wholes[sample, allowed] - np.logaddexp.reduce(wholes[sample, allowed])
+            results.append(_ranked(library, allowed, logs, np.zeros(len(allowed)), count, start))
             continue
         prior = FREQUENCY * np.log(library.counts[allowed])
         log_probabilities = in_order(scores, library.batch, allowed)

@@ -18,7 +18,8 @@ INDEPENDENT = (
     "calibrated."
 )
 RECOGNISED = (
-    "The confidence that `predict` prints is the model's probability of the graph among all that it knows."
+    "The confidence that `predict` prints is the model's probability of the graph among all that it knows and the "
+    "formula, where it is known, allows."
 )
 CARD_SAMPLES = 4000
 """Test samples behind a card's figures, where there are so many."""
@@ -32,12 +33,12 @@ def write_model(run_folder: Path, out: Path, samples: int | None, decoder: Decod
     model = load_model(str(run_folder))
     check_decoder(decoder, model.vocabulary)
     facts = {"decoder": decoder.value}
-    library = model.known.library if decoder is Decoder.KNOWN else None
-    export_model(str(run_folder), out, facts, library)
+    known = (model.known.library, model.memory) if decoder is Decoder.KNOWN else ()
+    export_model(str(run_folder), out, facts, *known)
     result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
     figures = result.figures()
     record = run_record(model, result.data) | facts | {"test": figures}
-    export_model(str(run_folder), out, facts | {"test": figures}, library)
+    export_model(str(run_folder), out, facts | {"test": figures}, *known)
     (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
     log = run_folder / "log.csv"
     if log.exists():

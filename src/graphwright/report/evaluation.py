@@ -84,7 +84,7 @@ def evaluate_saved(
     known = model.known if decoder is Decoder.KNOWN else None
     rank = ranking(decoder, max(TOPS), known) if ranks else None
     evaluation = evaluate_predictor(
-        model.predictor,
+        model.answering(decoder),
         data,
         range(min(limit, len(data))),
         model.vocabulary,

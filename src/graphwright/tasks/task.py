@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from graphwright.decoding import Formula
+from graphwright.decoding import Formula, Library
+from graphwright.decoding.memory import Bag, Memory
 from graphwright.graphs import Graph, GraphBatch, Vocabulary
 from graphwright.models import Inputs
 from graphwright.settings import Model
@@ -161,6 +162,17 @@ class Bounding(Protocol):
 
     def bounds(self, given: Any) -> list[Formula | None]:
         """The bounds of what `inputs` takes, None where there is none."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A task whose inputs are bags of words, so that those of training can be remembered and compared."""
+
+    def bags(self, inputs: Inputs) -> Bag:
+        """Of a batch of inputs."""
+
+    def memory(self, library: Library) -> Memory:
+        """Training inputs whose graphs the library has."""
 
 
 @runtime_checkable

@@ -14,16 +14,19 @@ from torch import Tensor
 
 from graphwright.decoding import Formula, Library, Placement, harden
 from graphwright.decoding.candidates import Candidate
+from graphwright.decoding.memory import Memory
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
 from graphwright.settings import MatchingKind, Run
-from graphwright.tasks import Bounding, Task, known_graphs, task_of
+from graphwright.tasks import Bounding, Remembering, Task, known_graphs, task_of
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
 from graphwright.training.compact import compacted, expanded
 from graphwright.training.decoders import Decoder, Known, candidates
 from graphwright.training.packed_library import packed, unpacked
+from graphwright.training.packed_memory import packed_memory, unpacked_memory
+from graphwright.training.recall import Recalling
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """Models that come with the package, a folder each."""
@@ -56,6 +59,8 @@ class SavedModel:
     facts: Mapping[str, Any]
     library: Library | None = None
     """Known graphs that came with it; without them they are those of its training data."""
+    remembered: Memory | None = None
+    """Training inputs that came with it; without them they are read from its training data."""
 
     @cached_property
     def task(self) -> Task:
@@ -79,6 +84,20 @@ class SavedModel:
         placement = Placement.IN_ORDER if in_order else Placement.BEST
         return Known(self.library or known_graphs(self.task), placement)
 
+    @cached_property
+    def memory(self) -> Memory | None:
+        """What it remembers beside what it has learned: nothing, where it recognises no graphs as wholes."""
+        if self.predictor.recogniser is None or not isinstance(self.task, Remembering):
+            return None
+        return self.remembered or self.task.memory(self.known.library)
+
+    def answering(self, decoder: Decoder) -> GraphPredictor | Recalling:
+        """The predictor as a decoder needs it: for known graphs it also recalls what it remembers."""
+        if decoder is not Decoder.KNOWN or self.memory is None:
+            return self.predictor
+        assert isinstance(self.task, Remembering)
+        return Recalling(self.predictor, self.memory, self.task).eval()
+
     def compiled(self) -> SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.
 
@@ -100,7 +119,7 @@ class SavedModel:
         decoder = decoder or self.decoder
         if formula is not None and decoder is Decoder.PLAIN:
             raise ValueError("the plain decoder does not obey a formula; the valid and the known one do")
-        prediction = self.predictor(self.task.inputs(given)).graphs
+        prediction = self.answering(decoder)(self.task.inputs(given)).graphs
         if top != 1 or decoder is not Decoder.PLAIN:
             bounds = self.task.bounds(given) if isinstance(self.task, Bounding) else None
             if formula is not None:
@@ -151,16 +170,24 @@ def load_model(source: str) -> SavedModel:
         raise CheckpointError(f"{path}.json does not fit its own settings: {error}") from error
     task = task_of(run.task)
     library = unpacked(saved.tensors, task.vocabulary, task.capacity)
-    return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts, library)
+    remembered = unpacked_memory(saved.tensors)
+    return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts, library, remembered)
 
 
-def export_model(source: str, folder: Path, record: Mapping[str, Any], library: Library | None = None) -> None:
-    """Write a run's predictor alone, compacted, with the graphs it knows and the record of how it came about."""
+def export_model(
+    source: str,
+    folder: Path,
+    record: Mapping[str, Any],
+    library: Library | None = None,
+    memory: Memory | None = None,
+) -> None:
+    """Write a run's predictor alone, compacted, with what it knows and remembers and how it came about."""
     model = load_model(source)
     if model.predictor.recogniser is not None:
         model.predictor.recogniser.graphs.fold()
     weights = {PREDICTOR + name: tensor for name, tensor in model.predictor.state_dict().items()}
     tensors = compacted(weights) | ({} if library is None else packed(library))
+    tensors |= {} if memory is None else packed_memory(memory)
     settings = model.facts["settings"]
     checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {"settings": settings, **record}))
 

@@ -195,6 +195,9 @@ def test_recognised_graphs_obey_formulas_too():
     )
     assert [each.graph.size for each in free.candidates] == [3, 2]
     assert [each.graph.size for each in bound.candidates] == [2]
+    # Probabilities are among the graphs that are left.
+    assert [each.probability for each in bound.candidates] == pytest.approx([1])
+    assert sum(each.probability for each in free.candidates) == pytest.approx(1)
 
 
 def test_a_model_that_recognises_other_graphs_is_refused():

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from graphwright.models.encoders.peak_words import BUCKETS, PRIME, PeakWords
+from graphwright.models.encoders.peak_words import BUCKETS, MULTIPLIERS, PRIME, PeakWords, peak_codes
 from graphwright.spectra.tokens import ELEMENT_SCALES, ELEMENTS, MZ_SCALE
 
 PROTON = 1.007
@@ -61,7 +61,11 @@ def test_a_formula_is_a_word_per_element_and_one_for_its_unsaturation(atoms):
     model = words()
 
     def vector(kind, amount):
-        rows = (torch.tensor([kind, amount])[:, None] * model.multipliers[:2] % PRIME).sum(0) % PRIME % BUCKETS
+        rows = (
+            (torch.tensor([kind, amount])[:, None] * torch.tensor(MULTIPLIERS[:2]) % PRIME).sum(0)
+            % PRIME
+            % BUCKETS
+        )
         return model.vectors(rows).sum(0)
 
     bonds = {"C": 2, "Si": 2, "N": 1}
@@ -88,7 +92,8 @@ def test_few_fragments_share_their_vector():
 
 
 def test_a_word_keeps_its_rows_from_version_to_version():
-    model = words()
-    numbers = torch.tensor([0, 0, 7, 7, *[0] * 12])  # the fragment C7H7
-    rows = (numbers[:, None] * model.multipliers % PRIME).sum(0) % PRIME % BUCKETS
-    assert rows.tolist() == [1379, 2927]
+    fragment, loss = peak_codes(BENZYL[None, None], NITRO[None])
+    assert (fragment % BUCKETS).tolist() == [[[1379, 2927]]]
+    numbers = torch.tensor([1, 0, 0, 1, 1, 2, *[0] * 10])  # kind, amount, then the loss HNO2
+    expected = (numbers[:, None] * torch.tensor(MULTIPLIERS) % PRIME).sum(0) % PRIME
+    assert torch.equal(loss[0, 0], expected)

@@ -35,51 +35,58 @@ class PeakWords(nn.Module):
     of rows of a table, chosen by hash: that needs no list of formulas and takes any.
     """
 
-    multipliers: Tensor
-    scales: Tensor
-    valences: Tensor
-
     def __init__(self, width: int) -> None:
         super().__init__()
         self.vectors = nn.Embedding(BUCKETS, width)
         nn.init.normal_(self.vectors.weight, std=width**-0.5)
-        valences = torch.tensor([VALENCES.get(element, -1) for element in ELEMENTS])
-        self.register_buffer("multipliers", torch.tensor(MULTIPLIERS), persistent=False)
-        self.register_buffer("scales", torch.tensor(ELEMENT_SCALES), persistent=False)
-        self.register_buffer("valences", valences, persistent=False)
 
     def forward(self, peaks: Tensor, precursor: Tensor) -> Tensor:
         """Tokens (b, k, 16) and (b, 16) as of `spectra.tokens` -> (b, k, width), fragment plus loss."""
-        counts, whole = self._counts(peaks), self._counts(precursor)[:, None]
-        explained = counts.any(-1)
-        fragment = self._sum(FRAGMENT, torch.where(explained, 0, _bin(peaks[:, :, 0])), counts)
-        explained = explained & whole.any(-1)
-        left = torch.where(explained, 0, _bin(precursor[:, :1] - peaks[:, :, 0]))
-        loss = self._sum(LOSS, left, (whole - counts) * explained[:, :, None])
-        return fragment + loss * (precursor[:, :1, None] > 0)
+        fragment, loss = peak_codes(peaks, precursor)
+        return self._sum(fragment) + self._sum(loss) * (precursor[:, :1, None] > 0)
 
     def formula(self, precursor: Tensor) -> Tensor:
         """(b, 16) -> (b, width): a word for the atoms of each element and one for their unsaturation."""
-        counts = self._counts(precursor)
+        counts = _counts(precursor)
         kinds = torch.arange(len(ELEMENTS), device=counts.device) + FIRST_ELEMENT
         none = torch.zeros_like(counts)[..., None].expand(-1, -1, len(ELEMENTS))
-        elements = self._sum(kinds.expand_as(counts), counts, none)
-        unsaturation = self._sum(UNSATURATION, (counts * self.valences).sum(-1), none[:, 0])
+        elements = self._sum(_codes(kinds.expand_as(counts), counts, none))
+        valences = torch.tensor([VALENCES.get(element, -1) for element in ELEMENTS], device=counts.device)
+        unsaturation = self._sum(_codes(UNSATURATION, (counts * valences).sum(-1), none[:, 0]))
         words = (elements * (counts > 0)[..., None]).sum(1) + unsaturation
         return words * counts.any(-1)[:, None]
 
-    def _counts(self, tokens: Tensor) -> Tensor:
-        """(..., 16) -> (..., 14), integers."""
-        return (tokens[..., 2:] * self.scales).round().long()
-
-    def _sum(self, kind: int | Tensor, amounts: Tensor, counts: Tensor) -> Tensor:
-        """The vectors of words. kind: one, or (...). amounts: (...). counts: (..., 14). -> (..., width)."""
-        kinds = kind if isinstance(kind, Tensor) else torch.full_like(amounts, kind)
-        numbers = torch.cat([kinds[..., None], amounts[..., None], counts], -1)
-        # Two rows of a word: two words seldom share both. Products stay below 2^63 while numbers are below 2^32.
-        rows = (numbers[..., None] * self.multipliers % PRIME).sum(-2) % PRIME % BUCKETS
-        vectors: Tensor = self.vectors(rows).sum(-2)
+    def _sum(self, codes: Tensor) -> Tensor:
+        """(..., 2) -> (..., width): two rows of a word, for two words seldom share both."""
+        vectors: Tensor = self.vectors(codes % BUCKETS).sum(-2)
         return vectors
+
+
+def peak_codes(peaks: Tensor, precursor: Tensor) -> tuple[Tensor, Tensor]:
+    """The words that peaks and what their ions lost are, (b, k, 2) each: two numbers below `PRIME` a word.
+
+    Tokens (b, k, 16) and (b, 16) as of `spectra.tokens`; where the precursor is unknown its losses mean nothing.
+    """
+    counts, whole = _counts(peaks), _counts(precursor)[:, None]
+    explained = counts.any(-1)
+    fragment = _codes(FRAGMENT, torch.where(explained, 0, _bin(peaks[:, :, 0])), counts)
+    explained = explained & whole.any(-1)
+    left = torch.where(explained, 0, _bin(precursor[:, :1] - peaks[:, :, 0]))
+    return fragment, _codes(LOSS, left, (whole - counts) * explained[:, :, None])
+
+
+def _counts(tokens: Tensor) -> Tensor:
+    """(..., 16) -> (..., 14), integers."""
+    return (tokens[..., 2:] * tokens.new_tensor(ELEMENT_SCALES)).round().long()
+
+
+def _codes(kind: int | Tensor, amounts: Tensor, counts: Tensor) -> Tensor:
+    """Numbers of words. kind: one, or (...). amounts: (...). counts: (..., 14). -> (..., 2)."""
+    kinds = kind if isinstance(kind, Tensor) else torch.full_like(amounts, kind)
+    numbers = torch.cat([kinds[..., None], amounts[..., None], counts], -1)
+    multipliers = torch.tensor(MULTIPLIERS, device=numbers.device)
+    # Products stay below 2^63 while numbers are below 2^32.
+    return (numbers[..., None] * multipliers % PRIME).sum(-2) % PRIME
 
 
 def _bin(scaled: Tensor) -> Tensor:

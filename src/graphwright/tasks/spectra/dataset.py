@@ -111,7 +111,7 @@ class SpectrumDataset(Dataset[SpectrumSample]):
 
     def bounds(self, indices: Sequence[int]) -> list[Formula | None]:
         """At most which atoms the scaffolds of some samples can have: those of the formula, where it is known."""
-        return [bound(self._encoded(int(self.units[index][0])).formula, self.vocabulary) for index in indices]
+        return [bound(self.encoded(int(self.units[index][0])).formula, self.vocabulary) for index in indices]
 
     def scaffold(self, row: int) -> Graph:
         """The scaffold of a row of the table."""
@@ -123,7 +123,7 @@ class SpectrumDataset(Dataset[SpectrumSample]):
 
     def _sample(self, row: int, rng: np.random.Generator | None) -> SpectrumSample:
         table = self.table
-        spectrum = self._encoded(row)
+        spectrum = self.encoded(row)
         if rng is not None:
             spectrum = vary(spectrum, self.variation, rng)
         return SpectrumSample(
@@ -136,7 +136,8 @@ class SpectrumDataset(Dataset[SpectrumSample]):
             self.vocabulary,
         )
 
-    def _encoded(self, row: int) -> EncodedSpectrum:
+    def encoded(self, row: int) -> EncodedSpectrum:
+        """The spectrum of a row of the table."""
         table, peaks = self.table, self.table.peaks
         part = slice(peaks.offsets[row], peaks.offsets[row + 1])
         kept = part.start + most_intense(peaks.intensities[part], self.settings.peaks)

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from graphwright.decoding import Formula
+from graphwright.decoding import Formula, Library
+from graphwright.decoding.memory import Bag, Memory
 from graphwright.graphs import Graph, Vocabulary
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
-from graphwright.models import SpectrumEncoder, SpectrumInputs
+from graphwright.models import Inputs, SpectrumEncoder, SpectrumInputs
 from graphwright.settings import Model, SpectrumTask, TrainingUnit
 from graphwright.spectra import parse_formula
 from graphwright.tasks.molecules.targets import MoleculeTargets
@@ -24,6 +25,7 @@ from graphwright.tasks.spectra.baselines import baselines
 from graphwright.tasks.spectra.dataset import SpectrumDataset, SpectrumSample
 from graphwright.tasks.spectra.encoded import EncodedSpectrum
 from graphwright.tasks.spectra.inputs import bounds_of, read_inputs, spectrum_batch
+from graphwright.tasks.spectra.memory import bags_of_words, spectrum_memory
 from graphwright.tasks.spectra.prepared import find_spectra
 from graphwright.tasks.spectra.summary import spectrum_statistics
 from graphwright.tasks.spectra.table import SpectrumTable, read_table
@@ -157,6 +159,16 @@ class MS2Scaffold(MoleculeTargets):
     def bounds(self, given: Any) -> list[Formula | None]:
         """At most which atoms the scaffold of each input can have, where its formula is known."""
         return bounds_of(self.settings, given, self.vocabulary)
+
+    def bags(self, inputs: Inputs) -> Bag:
+        """Words of peaks and losses."""
+        if not isinstance(inputs, SpectrumInputs):
+            raise ValueError(f"words are of spectra, got {type(inputs).__name__}")
+        return bags_of_words(inputs)
+
+    def memory(self, library: Library) -> Memory:
+        """Some spectra of every training molecule."""
+        return spectrum_memory(self.data("train"), library)
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The spectra of a file."""

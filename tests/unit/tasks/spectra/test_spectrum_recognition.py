@@ -1,7 +1,9 @@
 """Scaffolds recognised as wholes: from the settings to predictions."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -9,6 +11,8 @@ from graphwright.cli import main as cli
 from graphwright.settings import Run
 from graphwright.tasks import resolved
 from graphwright.training import build
+from graphwright.training.decoders import Decoder
+from graphwright.training.recall import WEIGHT
 from graphwright.training.recognition import SMOOTHING, Recognition
 from graphwright.training.saved_model import load_model
 
@@ -39,12 +43,13 @@ def test_a_run_counts_the_graphs_and_learns_to_tell_them(tiny_spectrum_run):
     assert model.predictor.recogniser.graphs.parts.grad.abs().max() > 0
 
 
+def train_recognising(like: Path, out: Path) -> int:
+    return cli.main(["train", str(like / "config.yaml"), "--out", str(out), "--loss.recognition", "1"])
+
+
 def test_from_training_to_predictions_that_are_recognised(tiny_spectrum_run, tmp_path):
     out = tmp_path / "run"
-    assert (
-        cli.main(["train", str(tiny_spectrum_run / "config.yaml"), "--out", str(out), "--loss.recognition", "1"])
-        == cli.DONE
-    )
+    assert train_recognising(tiny_spectrum_run, out) == cli.DONE
     figures = tmp_path / "figures.json"
     assert cli.main(["evaluate", str(out), "--decode", "known", "--json", str(figures)]) == cli.DONE
     assert json.loads(figures.read_text())["validity"] == 100
@@ -60,6 +65,28 @@ def test_from_training_to_predictions_that_are_recognised(tiny_spectrum_run, tmp
     assert small.known.library.graphs == model.known.library.graphs
     logits = small.predictor(data.batch([0])[0]).graphs.known
     torch.testing.assert_close(logits, prediction.known, rtol=0.1, atol=0.1)
+    # What it remembers goes along, to three digits.
+    assert small.remembered is not None
+    inputs = data.batch(range(len(data)))[0]
+    before, after = (each.memory.likeness(each.task.bags(inputs)) for each in (model, small))
+    np.testing.assert_allclose(after, before, atol=0.02)
+    assert before.max() > 0.9
+
+
+def test_a_model_recalls_where_it_is_asked_for_known_graphs_and_nowhere_else(tiny_spectrum_run, tmp_path):
+    plain = load_model(str(tiny_spectrum_run))
+    assert plain.memory is None
+    assert plain.answering(Decoder.KNOWN) is plain.predictor
+    out = tmp_path / "run"
+    assert train_recognising(tiny_spectrum_run, out) == cli.DONE
+    model = load_model(str(out))
+    assert model.answering(Decoder.PLAIN) is model.predictor
+    inputs, _ = model.task.data("test").batch([0, 1])
+    recalled, forgotten = (each(inputs).graphs for each in (model.answering(Decoder.KNOWN), model.predictor))
+    likeness = torch.from_numpy(model.memory.likeness(model.task.bags(inputs)))
+    torch.testing.assert_close(recalled.known, forgotten.known + WEIGHT * likeness)
+    assert torch.equal(recalled.presence, forgotten.presence)
+    assert likeness.max() > 0
 
 
 def test_a_run_that_was_not_resolved_is_refused(tiny_spectrum_run):
