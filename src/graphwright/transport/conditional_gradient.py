@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 
 from graphwright.transport.assignment import assign, assignment_potentials, permutation_matrix
-from graphwright.transport.checks import check_count, check_positive
+from graphwright.transport.checks import check_count, check_finite, check_positive
+from graphwright.transport.native import kernels_for
+from graphwright.transport.native.library import Descent
 from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
-from graphwright.transport.problem import MatchingProblem
+from graphwright.transport.problem import MatchingProblem, QuadraticForm
 
 
 @torch.no_grad()
@@ -28,9 +30,24 @@ def conditional_gradient(
     b, n = problem.batch, problem.capacity
     if start is not None:
         problem.check_plan("start", start)
-    plan = uniform_plan(b, n, problem.linear) if start is None else start.detach().clone()
+    first = uniform_plan(b, n, problem.linear) if start is None else start.detach()
+    kernels = kernels_for(first)
+    if kernels is None or n == 0:
+        done = _descend(form, first, iterations, tolerance)
+    else:
+        done = kernels.conditional_gradient(form, first, iterations=int(iterations), tolerance=float(tolerance))
+        if not done.taken.all():
+            check_finite("cost", form.gradient(first))
+            raise ValueError("the gradient is not finite after some steps")
+    row_error, column_error = marginal_errors(done.plan)
+    objective = problem.objective(done.plan)
+    return Plan(done.plan, done.rows, done.columns, row_error, column_error, objective, done.taken, done.frozen)
 
-    result = plan.clone()
+
+def _descend(form: QuadraticForm, first: Tensor, iterations: int, tolerance: float) -> Descent:
+    """The steps by torch and scipy, on the samples that still gain."""
+    b = len(first)
+    plan, result = first.clone(), first.clone()
     curvature = form.operator(plan)  # Q is linear: kept up to date without another product
     taken = torch.full((b,), iterations, dtype=torch.int64, device=plan.device)
     converged = torch.zeros(b, dtype=torch.bool, device=plan.device)
@@ -58,8 +75,7 @@ def conditional_gradient(
             if not len(keep):
                 break
             samples, plan, curvature, form = samples[keep], plan[keep], curvature[keep], form.take(keep)
-    row_error, column_error = marginal_errors(result)
-    return Plan(result, rows, columns, row_error, column_error, problem.objective(result), taken, converged)
+    return Descent(result, rows, columns, taken, converged)
 
 
 def _inner(first: Tensor, second: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ def mirror_descent(
     row_error, column_error = marginal_errors(done.plan)
     converged = done.frozen & (torch.maximum(row_error, column_error) < MARGINAL_TOLERANCE)
     objective = problem.objective(done.plan)
-    rows, columns = tau * done.log_row, tau * done.log_column
+    rows, columns = tau * done.rows, tau * done.columns
     return Plan(done.plan, rows, columns, row_error, column_error, objective, done.taken, converged)
 
 

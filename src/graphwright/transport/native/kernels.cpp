@@ -1,4 +1,5 @@
 // The C interface that graphwright.transport.native.library binds; every function once in single, once in double.
+#include "conditional_gradient.hpp"
 #include "l1_plan.hpp"
 #include "mirror.hpp"
 #include "sinkhorn.hpp"
@@ -37,6 +38,13 @@ using namespace graphwright;
         const Form<F> form{linear, mask, pair_cost, target_cost, left, right, channels, self_loops_excluded != 0};   \
         mirror_descent<F>(form, start, log_start, batch, n, F(step_size), outer, inner, F(tolerance), threads, plan, \
                           log_row, log_column, taken);                                                               \
+    }                                                                                                                \
+    void conditional_gradient_##SUFFIX(const F* linear, const F* mask, const F* pair_cost, const F* target_cost,     \
+                                       const F* left, const F* right, int64_t channels, int64_t self_loops_excluded, \
+                                       const F* start, int64_t batch, int64_t n, int64_t most, double tolerance,     \
+                                       int64_t threads, F* plan, F* rows, F* columns, int64_t* taken) {              \
+        const Form<F> form{linear, mask, pair_cost, target_cost, left, right, channels, self_loops_excluded != 0};   \
+        conditional_gradient<F>(form, start, batch, n, most, F(tolerance), threads, plan, rows, columns, taken);     \
     }
 
 extern "C" {

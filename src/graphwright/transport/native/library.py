@@ -27,6 +27,7 @@ SIGNATURES = {
     "l1_plan_forward": "pppppiiddiiipppppp",
     "l1_plan_backward": "pppppiiddpppppiiippp",
     "mirror_descent": "ppppppiippiidiidipppp",
+    "conditional_gradient": "ppppppiipiiidipppp",
 }
 """The arguments of kernels.cpp, declared: an epsilon of 1 would else travel as an integer, where none is read."""
 
@@ -71,11 +72,15 @@ class L1PlanGradients(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """plan (b, n, n), log scalings (b, n) of the last projection, steps taken (b,), whether it froze (b,)."""
+    """plan (b, n, n), potentials (b, n) of the last step, steps taken (b,), whether it froze before the last (b,).
+
+    Of mirror descent the potentials are the log scalings of its projection, of conditional gradient the duals of
+    its assignment.
+    """
 
     plan: Tensor
-    log_row: Tensor
-    log_column: Tensor
+    rows: Tensor
+    columns: Tensor
     taken: Tensor
     frozen: Tensor
 
@@ -167,16 +172,23 @@ class Kernels:
     ) -> Descent:
         """Steps from `start`, (b, n, n), each sample until it freezes."""
         b, channels, n, _ = form.right.shape
-        matrices = [form.linear, form.mask, form.pair_cost, form.target_cost, form.left, form.right]
-        tensors = [None if matrix is None else matrix.contiguous() for matrix in matrices]
-        plan = torch.empty_like(form.linear, memory_format=torch.contiguous_format)
-        log_row, log_column = form.linear.new_empty(b, n), form.linear.new_empty(b, n)
-        taken = torch.empty(b, dtype=torch.int64)
+        plan, log_row, log_column, taken = found = _results(form)
         threads = _threads(b * outer * (2 * channels * n**3 + 2 * inner * n * n))
         steps = (step_size, outer, inner, tolerance, threads)
-        problem = (*tensors, channels, int(excludes_loops(form)), start.contiguous(), log_start.contiguous(), b, n)
-        self._call("mirror_descent", *problem, *steps, plan, log_row, log_column, taken)
+        starts = (start.contiguous(), log_start.contiguous())
+        self._call("mirror_descent", *_flat(form), *starts, b, n, *steps, *found)
         return Descent(plan, log_row, log_column, taken.abs(), taken > 0)
+
+    def conditional_gradient(
+        self, form: QuadraticForm, start: Tensor, *, iterations: int, tolerance: float
+    ) -> Descent:
+        """Steps from `start`, (b, n, n), each sample until it gains no more; 0 taken: not finite."""
+        b, channels, n, _ = form.right.shape
+        plan, rows, columns, taken = found = _results(form)
+        threads = _threads(b * iterations * (2 * channels * n**3 + 10 * n * n))
+        steps = (iterations, tolerance, threads)
+        self._call("conditional_gradient", *_flat(form), start.contiguous(), b, n, *steps, *found)
+        return Descent(plan, rows, columns, taken.abs(), taken > 0)
 
     def _call(self, name: str, *arguments: Tensor | int | float | None) -> None:
         first = next(argument for argument in arguments if isinstance(argument, Tensor))
@@ -192,9 +204,19 @@ def _function(library: ctypes.CDLL, name: str, dtype: torch.dtype) -> Any:
     return function
 
 
-def excludes_loops(form: QuadraticForm) -> bool:
-    """Whether the form leaves self-loops out."""
-    return form.self_loops.value == "excluded"
+def _flat(form: QuadraticForm) -> tuple[Tensor | int | None, ...]:
+    """A form as the kernels take it."""
+    matrices = (form.linear, form.mask, form.pair_cost, form.target_cost, form.left, form.right)
+    excluded = form.self_loops.value == "excluded"
+    tensors = [None if matrix is None else matrix.contiguous() for matrix in matrices]
+    return *tensors, form.right.shape[1], int(excluded)
+
+
+def _results(form: QuadraticForm) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Room for plan, potentials and steps taken."""
+    b, n, _ = form.linear.shape
+    new = form.linear.new_empty
+    return new(b, n, n), new(b, n), new(b, n), torch.empty(b, dtype=torch.int64)
 
 
 def kernels_for(tensor: Tensor) -> Kernels | None:
