@@ -48,6 +48,10 @@ Measured = Iterator[Row | Remark]
 """What a benchmark yields, as it goes on."""
 
 
+TEXTS = ("what", "peer")
+NUMBERS = ("n", "batch", "threads", "ours ms", "peer ms", "ratio", "ours obj.", "peer obj.")
+
+
 def table(sections: Mapping[str, Sequence[Row]]) -> Table:
     """The rows of one or more benchmarks, by the benchmark's name, as one table for the terminal.
 
@@ -57,7 +61,7 @@ def table(sections: Mapping[str, Sequence[Row]]) -> Table:
     rows = {name: [_cells(row) for row in found] for name, found in sections.items()}
     for heading in TEXTS:
         result.add_column(heading, overflow="fold")
-    for at, heading in enumerate(NUMBERS, start=len(TEXTS) - 1):
+    for at, heading in enumerate(NUMBERS, start=1):  # cells begin with the peer
         cells = [cells[at] for found in rows.values() for cells in found]
         result.add_column(heading, justify="right", overflow="fold", min_width=max(map(len, cells), default=0))
     if any(row.extras for found in sections.values() for row in found):
@@ -68,10 +72,6 @@ def table(sections: Mapping[str, Sequence[Row]]) -> Table:
             title = row.name if len(sections) == 1 else f"{name}: {row.name}"
             result.add_row(title, *cells)
     return result
-
-
-TEXTS = ("what", "peer")
-NUMBERS = ("n", "batch", "threads", "ours ms", "peer ms", "ratio", "ours obj.", "peer obj.")
 
 
 def _cells(row: Row) -> list[str]:

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise
             failed.append(f"{name} could not be measured: {error}")
         if arguments.json is not None:  # after each: an interrupted run keeps what it has measured
-            rows = [row.to_json() for done in measured.values() for row in done]
+            rows = [{"benchmark": of, **row.to_json()} for of, done in measured.items() for row in done]
             arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
     console.print(table(measured))
     for line in (*remarks, *failed):

@@ -120,15 +120,13 @@ class GraphBatch:
     @property
     def places(self) -> Tensor:
         """(m,) where the m real nodes of all graphs stand among the b * n, graph by graph."""
-        flat = self.mask.flatten()
-        # Without values every node counts as real.
-        return torch.arange(len(flat), device=flat.device) if flat.is_meta else flat.nonzero()[:, 0]
+        return self.mask.flatten().nonzero()[:, 0]
 
     def padded(self, nodes: Tensor) -> Tensor:
         """(b, n, width) rows (m, width) of the real nodes at their places, zero at padding."""
         b, n = self.mask.shape
         room = nodes.new_zeros(b * n, nodes.shape[1])
-        return room.index_copy(0, self.places, nodes).view(b, n, -1)
+        return room.index_copy(0, self.places, nodes).view(b, n, nodes.shape[1])
 
     def node_mask(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """(b, n) the mask w = h* as numbers."""

@@ -26,11 +26,8 @@ class Neighbours:
         """Every edge both ways; its label, from 1, is its relation."""
         relations, labels = len(target.vocabulary.edges) - 1, target.edge_labels
         nodes, sizes = len(target.places), target.sizes
-        if labels.is_meta:  # no values, no edges
-            graph = first = second = label = sizes.new_empty(0)
-        else:
-            graph, first, second = labels.nonzero().unbind(1)
-            label = labels[graph, first, second]
+        graph, first, second = labels.nonzero().unbind(1)
+        label = labels[graph, first, second]
         before = (sizes.cumsum(0) - sizes)[graph]
         receiver, sent = before + first, (before + second) * relations + label - 1
         order = sent.argsort(stable=True)

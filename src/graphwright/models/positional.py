@@ -53,7 +53,7 @@ def _eigenvectors(matrices: Tensor, sizes: Tensor) -> Tensor:
     """(b, n, n) by ascending eigenvalue, where rows and columns from `sizes` (b,) on are no matter."""
     b, n, _ = matrices.shape
     groups = min(MOST_GROUPS, n // NODES_PER_GROUP)
-    if groups < 2 or b < groups or matrices.is_meta:
+    if groups < 2 or b < groups:
         whole: Tensor = torch.linalg.eigh(matrices).eigenvectors
         return whole
     order = sizes.argsort(stable=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphwright.transport.checks import check_count, check_finite, check_like, check_positive, check_shape
+from graphwright.transport.checks import check_count, check_like, check_positive, check_shape
 from graphwright.transport.native import kernels_for
 from graphwright.transport.sinkhorn import sinkhorn
 
@@ -63,6 +63,8 @@ def _check(slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon
     check_shape("beyond", beyond, (d,))
     check_like("beyond", beyond, "slots", slots)
     check_shape("counts", counts, (b,))
+    if counts.dtype != torch.int64 or counts.device != slots.device:
+        raise ValueError(f"counts must be int64 on {slots.device}, got {counts.dtype} on {counts.device}")
     check_positive("epsilon", epsilon)
     check_count("iterations", iterations)
     sizes = counts.tolist()  # checked as a list: three small tensors would cost more
@@ -76,7 +78,7 @@ def _padded(nodes: Tensor, counts: Tensor, beyond: Tensor, n: int) -> Tensor:
     """(b, n, d) the nodes of each sample, and then `beyond`."""
     real = torch.arange(n, device=nodes.device) < counts[:, None]
     room = beyond.expand(len(counts) * n, -1)
-    return room.index_copy(0, real.flatten().nonzero()[:, 0], nodes).view(len(counts), n, -1)
+    return room.index_copy(0, real.flatten().nonzero()[:, 0], nodes).view(len(counts), n, len(beyond))
 
 
 def _plan(cost: Tensor, epsilon: float, iterations: int) -> Tensor:
@@ -93,14 +95,15 @@ class _FusedL1Plan(torch.autograd.Function):
     ) -> Tensor:
         kernels = kernels_for(slots)
         assert kernels is not None
-        counts = counts.long().contiguous()
+        counts = counts.contiguous()
         starts = counts.cumsum(0) - counts
         given = (slots.contiguous(), nodes.contiguous(), counts, starts, beyond.contiguous())
         steps = kernels.l1_plan_forward(*given, epsilon, LEAST_TOTAL, iterations)
         if not math.isfinite(float(steps.mass.sum())):
             for name, tensor in (("slots", slots), ("nodes", nodes), ("beyond", beyond)):
-                check_finite(name, tensor)
-            raise ValueError(f"the distances of slots and nodes, over epsilon = {epsilon:g}, are not finite")
+                if not torch.isfinite(tensor).all():
+                    raise ValueError(f"{name} must be finite")
+            raise ValueError(f"distances, or distances over epsilon = {epsilon:g}, are too large to be finite")
         ctx.save_for_backward(*given, steps.cost, steps.totals, steps.rows, steps.columns)
         ctx.kernels, ctx.epsilon = kernels, epsilon
         return steps.plan

@@ -92,6 +92,20 @@ def test_padding_and_the_rest_of_the_batch_do_not_count(positions, places):
         torch.testing.assert_close(alone[0], states[at], atol=1e-4, rtol=0)
 
 
+def test_graphs_of_many_sizes_do_not_count_for_each_other():
+    sizes = [40, 3, 11, 25, 1, 0, 33, 38, 20, 40]
+    batch = random_batch(np.random.default_rng(5), sizes, 40)
+    module = encoder(positions=4)
+    states = module(batch)
+    for at, size in enumerate(sizes):
+        alone = module(GraphBatch.collate([batch[at]], 40))
+        torch.testing.assert_close(alone[0, :size], states[at, :size], atol=1e-4, rtol=0)
+
+
+def test_an_empty_batch_has_no_states():
+    assert encoder(positions=4)(GraphBatch.collate([], 4, LABELLED)).shape == (0, 4, 8)
+
+
 @pytest.mark.parametrize("place", ["node", "edge"])
 def test_labels_count(place):
     batch = random_batch(np.random.default_rng(2), [5], 5)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graphwright.transport import inner_product_plan, l1_plan, sinkhorn
+from graphwright.transport.native import library
 from tiny import embeddings
 
 PLANS = [l1_plan, inner_product_plan]
@@ -58,6 +59,34 @@ def test_a_sample_has_the_plan_that_it_has_alone(counts, seed):
         torch.testing.assert_close(together[at], alone[0], atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_an_empty_batch_has_no_plans(embedding_plan):
+    slots, nodes, beyond = (tensor.requires_grad_() for tensor in embeddings([], 4, 3))
+    plan = embedding_plan(slots, nodes, torch.zeros(0, dtype=torch.int64), beyond, 0.1, 2)
+    assert plan.shape == (0, 4, 4)
+    plan.sum().backward()
+    assert not beyond.grad.any()
+
+
+@pytest.mark.parametrize("embedding_plan", PLANS)
+def test_any_strides_of_inputs_and_gradient_will_do(embedding_plan):
+    counts = torch.tensor([3, 1])
+    slots, nodes, beyond = embeddings([3, 1], 4, 5)
+    results = []
+    for strided in (False, True):
+        given = [slots, nodes, beyond]
+        if strided:
+            wide = torch.stack([beyond, beyond], 1)
+            given = [slots.mT.contiguous().mT, nodes.mT.contiguous().mT, wide[:, 0]]
+        variables = [tensor.detach().requires_grad_() for tensor in given]
+        plan = embedding_plan(variables[0], variables[1], counts, variables[2], 1e-2, 5)
+        # The gradient of a sum over the samples is one matrix, expanded.
+        wanted = (plan.sum(0) * torch.linspace(0, 1, 16, dtype=plan.dtype).view(4, 4)).sum()
+        results.append([plan.detach(), *torch.autograd.grad(wanted, variables)])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
 def test_columns_beyond_the_nodes_are_one_to_the_last_bit():
     slots, nodes, beyond = embeddings(COUNTS, 9, 5, dtype=torch.float32)
     plan = l1_plan(slots, nodes, torch.tensor(COUNTS), beyond, 1e-4, 20)
@@ -73,6 +102,7 @@ def test_columns_beyond_the_nodes_are_one_to_the_last_bit():
         ([1, 5], "counts must lie between 0 and 4"),
         ([2, 3], "counts sum to 5, and there are 6 nodes"),
         ([2, 2, 2], "counts"),
+        ([1.5, 4.5], "counts must be int64 on cpu"),
     ],
 )
 def test_counts_that_do_not_fit_are_refused(embedding_plan, counts, message):
@@ -80,10 +110,20 @@ def test_counts_that_do_not_fit_are_refused(embedding_plan, counts, message):
         embedding_plan(torch.zeros(2, 4, 3), torch.zeros(6, 3), torch.tensor(counts), torch.zeros(3), 0.1, 2)
 
 
+def test_distances_too_large_for_a_sum_are_refused():
+    slots, nodes, beyond = (1e36 * tensor for tensor in embeddings([2, 3], 4, 30, dtype=torch.float32))
+    given = (slots, nodes, torch.tensor([2, 3]), beyond, 0.1, 2)
+    if library.load() is None:
+        assert l1_plan(*given).isfinite().all()
+    else:
+        with pytest.raises(ValueError, match="too large to be finite"):
+            l1_plan(*given)
+
+
 @pytest.mark.parametrize("name", ["slots", "nodes", "beyond"])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_embeddings_that_are_not_finite_are_refused_by_name(name, bad):
     given = dict(zip(("slots", "nodes", "beyond"), embeddings([2, 3], 4, 3), strict=True))
     given[name].view(-1)[0] = bad
-    with pytest.raises(ValueError, match=f"{name}|cost"):
+    with pytest.raises(ValueError, match=f"^({name} must be|cost is not) finite"):
         l1_plan(**given, counts=torch.tensor([2, 3]), epsilon=0.1, iterations=2)

@@ -204,6 +204,18 @@ def test_kernels_pass_gradcheck():
 
 
 @needs_kernels
+def test_some_rows_far_from_the_others_are_absorbed_anew(by_torch):
+    generator = torch.Generator().manual_seed(0)
+    cost = torch.rand(2, 16, 16, generator=generator)
+    cost[:, :5, 1:] += 200
+    weight = torch.randn(2, 16, 16, generator=generator)
+    plan, gradient = plan_and_gradient(cost, weight, 1.0, 60)
+    exact_plan, exact_gradient = by_torch(plan_and_gradient, cost.double(), weight.double(), 1.0, 60)
+    assert (plan - exact_plan).abs().max() < 2e-5
+    assert (gradient - exact_gradient).abs().max() < 1e-3
+
+
+@needs_kernels
 def test_a_transposed_cost_is_read_as_it_stands(by_torch):
     cost = torch.rand(3, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64).mT
     weight = torch.randn(3, 6, 6, dtype=torch.float64)

@@ -59,13 +59,23 @@ def test_ties_have_no_slope_on_either_path(monkeypatch, dtype):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("scale", "epsilon"), [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1.0, 1.0), (0.0, 1e-8), (0.0, 1.0)]
-)
+ADVERSARIAL = [
+    *[(scale, epsilon) for scale in (1e-6, 1.0, 1e6, 0.0) for epsilon in (1e-8, 1.0)],
+    (1e-9, 1e-2),  # so near that their sum is held at its least
+    (1e-9, 1e-3),
+]
+
+
+def adversarial(scale: float, counts: list[int]) -> tuple[list[Tensor], Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.randn(len(counts), 7, 7, generator=generator, dtype=torch.float64)
+    return [scale * tensor for tensor in embeddings(counts, 7, 6, 3)], weight
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), ADVERSARIAL)
 def test_on_adversarial_embeddings_both_paths_agree(monkeypatch, scale, epsilon):
     counts = [0, 1, 5, 7]
-    slots, nodes, beyond = (scale * tensor for tensor in embeddings(counts, 7, 6, 3))
-    weight = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    (slots, nodes, beyond), weight = adversarial(scale, counts)
     given = (slots, nodes, counts, beyond, weight, epsilon)
     ours = plan_and_gradients(*given)
     monkeypatch.setattr(library, "load", lambda: None)
@@ -75,6 +85,31 @@ def test_on_adversarial_embeddings_both_paths_agree(monkeypatch, scale, epsilon)
     largest = max(steepness(slots, epsilon), *(float(gradient.abs().max()) for gradient in expected[1:]))
     for found, wanted in zip(ours[1:], expected[1:], strict=True):
         torch.testing.assert_close(found / largest, wanted / largest, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), ADVERSARIAL)
+def test_in_single_precision_the_kernel_is_about_as_exact_as_torch(monkeypatch, scale, epsilon):
+    counts = [0, 1, 5, 7]
+    (slots, nodes, beyond), weight = adversarial(scale, counts)
+    single = [tensor.float() for tensor in (slots, nodes, beyond, weight)]
+    given = (single[0], single[1], counts, single[2], single[3], epsilon)
+    ours = plan_and_gradients(*given)
+    monkeypatch.setattr(library, "load", lambda: None)
+    theirs = plan_and_gradients(*given)
+    exact = plan_and_gradients(*(each.double() if isinstance(each, Tensor) else each for each in given))
+    assert all(tensor.isfinite().all() for tensor in ours)
+    rounding = 1e-5 * steepness(slots, epsilon)
+    for at, (found, peer, truth) in enumerate(zip(ours, theirs, exact, strict=True)):
+        least = 1e-5 if at == 0 else rounding
+        assert (found - truth).abs().max() <= 5 * (peer - truth).abs().max() + least
+
+
+def test_a_single_slot_has_nothing_to_choose():
+    for count in (0, 1):
+        slots, nodes, beyond = embeddings([count], 1, 5, dtype=torch.float32)
+        plan, *gradients = plan_and_gradients(slots, nodes, [count], beyond, torch.ones(1, 1, 1), 1e-3)
+        assert plan.item() == 1
+        assert not any(gradient.any() for gradient in gradients)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -19,9 +19,9 @@ using namespace graphwright;
     }                                                                                                                \
     void l1_plan_forward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const int64_t* starts,              \
                                   const F* beyond, int64_t n, int64_t d, double epsilon, double least, int64_t batch, int64_t steps,             \
-                                  int64_t threads, F* cost, F* totals, F* plan, F* rows, F* columns, F* figures) {   \
+                                  int64_t threads, F* cost, F* totals, F* plan, F* rows, F* columns, F* mass) {      \
         l1_plan_forward<F>({x, y, counts, starts, beyond, n, d}, F(epsilon), F(least), batch, steps, threads, cost, totals,  \
-                           plan, rows, columns, figures);                                                            \
+                           plan, rows, columns, mass);                                                               \
     }                                                                                                                \
     void l1_plan_backward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const int64_t* starts,             \
                                    const F* beyond, int64_t n, int64_t d, double epsilon, double least, const F* cost, const F* totals,          \

@@ -20,10 +20,10 @@ template <class F> struct Embeddings {
 };
 
 // cost: (batch, n, n), of whose columns the first count. totals: (batch) what the distances sum to, least at least.
-// figures: (batch) the mass of the plan, which is finite only if the embeddings are.
+// mass: (batch) of the plan, which is finite only if the embeddings and their distances are.
 template <class F>
 void l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t batch, int64_t steps, int64_t threads,
-                     F* cost, F* totals, F* plan, F* rows, F* columns, F* figures) {
+                     F* cost, F* totals, F* plan, F* rows, F* columns, F* mass) {
     const int64_t n = given.n;
     for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Scaling<F>::scratch(n));
@@ -39,15 +39,16 @@ void l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t bat
                 for (int64_t j = 0; j < distinct - 1; ++j) row += own_cost[i * n + j];
                 total += row + F(copies) * own_cost[i * n + distinct - 1];
             }
-            totals[sample] = total = total > least || !(total == total) ? total : least;
+            totals[sample] = total = std::max(least, total);
             for (int64_t i = 0; i < n; ++i)
                 for (int64_t j = 0; j < distinct; ++j) own_cost[i * n + j] /= total;
             scale(*scaling, own_cost, epsilon, n, distinct, steps, own_plan, rows + sample * steps * n,
                   columns + sample * (steps + 1) * n, log_row);
-            F mass = 0;
+            // Distances whose sum overflows would else be all alike.
+            F own_mass = total < std::numeric_limits<F>::infinity() ? F(0) : std::numeric_limits<F>::quiet_NaN();
             for (int64_t i = 0; i < n; ++i)
-                for (int64_t j = 0; j < distinct; ++j) mass += own_plan[i * n + j];
-            figures[sample] = mass;
+                for (int64_t j = 0; j < distinct; ++j) own_mass += own_plan[i * n + j];
+            mass[sample] = own_mass;
             share_copies(own_plan, n, n, distinct);
         };
     });
@@ -73,7 +74,7 @@ void l1_plan_backward(const Embeddings<F>& given, F epsilon, F least, const F* c
             // has what its copies have together: what each of them has by itself sums up to it.
             F* gradient = reverse->gradient;
             F paid = 0;
-            for (int64_t i = 0; i < n; ++i) 
+            for (int64_t i = 0; i < n; ++i)
                 for (int64_t j = 0; j < distinct; ++j) paid += gradient[i * stride + j] * own_cost[i * n + j];
             const F total = totals[sample], factor = 1 / (-epsilon * total), shared = total > least ? paid : F(0);
             const F copies = F(n - distinct + 1);
