@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -50,6 +50,7 @@ def test_plans_pass_gradcheck(embedding_plan, counts):
     assert torch.autograd.gradcheck(plan, variables)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.integers(0, 3))
 def test_a_sample_has_the_plan_that_it_has_alone(counts, seed):
     slots, nodes, beyond = embeddings(counts, 6, 4, seed)
