@@ -17,6 +17,7 @@ from graphwright.cli.decode_option import add_decode_option, chosen_decoder
 from graphwright.report.comparison import baseline_figures
 from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.tasks import SPLITS, Compared, unusable_rows
+from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import load_model
 
 HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows", "method")
@@ -92,6 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         facts["baselines"] = baseline_figures(result)
     where = arguments.split if arguments.data is None else str(arguments.data)
     console.print(figures_table(f"{model.name}, {where}", facts))
+    if decoder is Decoder.KNOWN and model.memory is not None and where == "train":
+        console.print("The model remembers training inputs: these figures say nothing of others.", style="bold")
     if unusable:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in unusable.items())
         console.print(f"{sum(unusable.values()):,} unusable rows were left out: {counts}")

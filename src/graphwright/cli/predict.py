@@ -87,11 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(f"wrote {arguments.json}")
     if arguments.draw is not None and graphs:
         arguments.draw.mkdir(parents=True, exist_ok=True)
+        drawings = 0
         for stem, one, predicted in zip(_distinct([one.stem for one in inputs]), inputs, graphs, strict=True):
             for suffix, graph, confidence in _drawn(predicted):
                 title = f"confidence {100 * confidence:.0f} %"
                 model.task.write_drawing(arguments.draw / (stem + suffix), one.value, graph, title)
-        console.print(f"drew {len(graphs)} into {arguments.draw}")
+                drawings += 1
+        console.print(f"drew {drawings} into {arguments.draw}")
     return 1 if len(inputs) < len(found) else 0
 
 

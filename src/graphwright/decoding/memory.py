@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Bag = csr_array[np.float32]
+Bag: TypeAlias = "csr_array[np.float32]"
 """(m, words) how much each word counts; rows of length 1, or 0 where there is no word."""
 
 

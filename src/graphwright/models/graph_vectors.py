@@ -24,8 +24,9 @@ class GraphVectors(nn.Module):
 
     def __init__(self, width: int, parts: Bags) -> None:
         super().__init__()
-        self.register_buffer("rows", parts.rows)
-        self.register_buffer("starts", parts.starts)
+        # Copies, for loading writes into them.
+        self.register_buffer("rows", parts.rows.clone())
+        self.register_buffer("starts", parts.starts.clone())
         self.parts = nn.Parameter(torch.randn(parts.height, width) / width**0.5)
 
     def forward(self) -> Tensor:
@@ -41,9 +42,13 @@ class GraphVectors(nn.Module):
         self.parts = nn.Parameter(vectors / SCALE)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Takes parts of any number: a model does not say how many its graphs have in common."""
+        """Takes parts of any number: a model does not say how many its graphs have in common.
+
+        Where the number is right, as when a run is resumed, the parameter stays the one that is being trained.
+        """
         rows, parts = state_dict.get(prefix + "rows"), state_dict.get(prefix + "parts")
-        if rows is not None and parts is not None:
+        if rows is not None and rows.shape != self.rows.shape:
             self.rows = self.rows.new_empty(rows.shape)
+        if parts is not None and parts.shape != self.parts.shape:
             self.parts = nn.Parameter(self.parts.new_empty(parts.shape))
         super()._load_from_state_dict(state_dict, prefix, *rest)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
+from typing import Any
 
+from graphwright.report.calibration import calibrated_temperature
 from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.report.page import NAMES
 from graphwright.report.record import run_record
-from graphwright.tasks import Task
 from graphwright.training.decoders import Decoder, check_decoder
-from graphwright.training.saved_model import export_model, load_model
+from graphwright.training.saved_model import SavedModel, export_model, load_model
 
 INDEPENDENT = (
     "The confidence that `predict` prints takes the decisions as independent; it ranks predictions and is not "
@@ -19,7 +20,12 @@ INDEPENDENT = (
 )
 RECOGNISED = (
     "The confidence that `predict` prints is the model's probability of the graph among all that it knows and the "
-    "formula, where it is known, allows."
+    "formula, where it is known, allows, at the temperature at which the mean confidence was the accuracy on "
+    "validation samples: right on the whole, not for every kind of input."
+)
+REMEMBERED = (
+    "It carries what it remembers of {count:,} training inputs: the licences of the training data hold for them, "
+    "and figures on inputs that it was trained on mean nothing."
 )
 CARD_SAMPLES = 4000
 """Test samples behind a card's figures, where there are so many."""
@@ -32,8 +38,10 @@ def write_model(run_folder: Path, out: Path, samples: int | None, decoder: Decod
     """
     model = load_model(str(run_folder))
     check_decoder(decoder, model.vocabulary)
-    facts = {"decoder": decoder.value}
+    facts: dict[str, object] = {"decoder": decoder.value}
     known = (model.known.library, model.memory) if decoder is Decoder.KNOWN else ()
+    if decoder is Decoder.KNOWN and model.predictor.recogniser is not None:
+        facts["temperature"] = calibrated_temperature(model)
     export_model(str(run_folder), out, facts, *known)
     result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
     figures = result.figures()
@@ -43,11 +51,11 @@ def write_model(run_folder: Path, out: Path, samples: int | None, decoder: Decod
     log = run_folder / "log.csv"
     if log.exists():
         (out / "log.csv").write_bytes(log.read_bytes())
-    (out / "README.md").write_text(_card(out.name, record, model.task))
+    (out / "README.md").write_text(_card(out.name, record, model))
     return result
 
 
-def _card(name: str, record: dict[str, object], task: Task) -> str:
+def _card(name: str, record: dict[str, object], model: SavedModel) -> str:
     settings, figures = record["settings"], record["test"]
     assert isinstance(settings, dict)
     assert isinstance(figures, dict)
@@ -58,17 +66,15 @@ def _card(name: str, record: dict[str, object], task: Task) -> str:
     matching, hardware = settings["matching"], sittings[-1]["hardware"]
     examples = {"coloring": "picture.png", "fingerprint": "molecules.smi", "spectrum": "spectra.mgf"}
     example = examples[settings["task"]["kind"]]
-    rows = []
-    for key, text in NAMES.items():
-        if key not in figures:
-            continue
-        interval = figures.get(f"{key}_interval")
-        shown = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
-        rows.append(f"| {text} | {figures[key]:.2f} | {shown} |")
-    recognised = record["decoder"] == Decoder.KNOWN and settings["model"]["known_graphs"]
+    rows = _rows(figures, "")
+    if "per_molecule" in figures:
+        rows += _rows(figures["per_molecule"], ", mean over molecules")
+    limits = [model.task.limits, RECOGNISED if "temperature" in record else INDEPENDENT]
+    if record["decoder"] == Decoder.KNOWN and model.memory is not None:
+        limits.append(REMEMBERED.format(count=len(model.memory.places)))
     return f"""# {name}
 
-{textwrap.fill(task.summary, 115)}
+{textwrap.fill(model.task.summary, 115)}
 A {settings["model"]["encoder"]} encoder and a Transformer decoder, trained with the `{matching["kind"]}` matcher.
 
 ```
@@ -93,6 +99,16 @@ Settings, commit and data hash are in `record.json`, the training log in `log.cs
 
 ## Limits
 
-{textwrap.fill(task.limits, 115)}
-{textwrap.fill(RECOGNISED if recognised else INDEPENDENT, 115)}
+{chr(10).join(textwrap.fill(each, 115) for each in limits)}
 """
+
+
+def _rows(figures: dict[str, Any], of: str) -> list[str]:
+    """Lines of a table: name, mean, interval."""
+    rows = []
+    for key, text in NAMES.items():
+        if key in figures:
+            interval = figures.get(f"{key}_interval")
+            shown = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+            rows.append(f"| {text}{of} | {figures[key]:.2f} | {shown} |")
+    return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     }
     note = path.parent / f".{path.name}.json.draft"
     note.write_text(json.dumps(record, indent=2) + "\n")
+    shutil.copymode(note, tensor_file)  # whoever may read the one may read the other
     _sync(note)
     os.replace(note, _note(path))
     _sync_folder(path.parent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from graphwright.decoding.candidates import LOOKED_AT, Candidates, plain_candidates, valid_candidates
@@ -31,10 +31,14 @@ class Decoder(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The graphs to choose from, and which slots their nodes are put on."""
+    """The graphs to choose from, which slots their nodes are put on, and how sure a model is that names them.
+
+    temperature: logits of graphs recognised as wholes are divided by it; see `report.calibration`.
+    """
 
     library: Library
     placement: Placement
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def candidates(
     if decoder is Decoder.KNOWN:
         if known is None:
             raise ValueError("there are no known graphs to choose from")
+        if prediction.known is not None:
+            prediction = replace(prediction, known=prediction.known / known.temperature)
         return known_candidates(
             prediction, vocabulary, known.library, count, placement=known.placement, formulas=formulas
         )

@@ -31,6 +31,8 @@ from graphwright.training.recall import Recalling
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """Models that come with the package, a folder each."""
 MODEL_NAME = "model"
+KEPT = ("settings", "progress", "sittings")
+"""Facts of a run that go along with its model."""
 PREDICTOR = "model.predictor."
 """Begins the names of its weights."""
 
@@ -82,7 +84,7 @@ class SavedModel:
         """The distinct graphs that it knows, placed as it was trained to place them."""
         in_order = self.run.matching.kind is MatchingKind.ORDER
         placement = Placement.IN_ORDER if in_order else Placement.BEST
-        return Known(self.library or known_graphs(self.task), placement)
+        return Known(self.library or known_graphs(self.task), placement, self.facts.get("temperature", 1.0))
 
     @cached_property
     def memory(self) -> Memory | None:
@@ -110,7 +112,7 @@ class SavedModel:
     def predict(
         self, given: Any, *, top: int = 1, decoder: Decoder | None = None, formula: Formula | None = None
     ) -> list[PredictedGraph]:
-        """The graph of each input, one or many: pictures, or SMILES, RDKit molecules and bit vectors.
+        """The graph of each input, one or many: pictures; SMILES, RDKit molecules, bit vectors; or spectra.
 
         A batch (b, ...) as the task's data sets make it is taken as it is. Without a decoder the model's own is
         used. `top` above 1, or another decoder than the plain one, adds that many candidates with a probability
@@ -188,8 +190,8 @@ def export_model(
     weights = {PREDICTOR + name: tensor for name, tensor in model.predictor.state_dict().items()}
     tensors = compacted(weights) | ({} if library is None else packed(library))
     tensors |= {} if memory is None else packed_memory(memory)
-    settings = model.facts["settings"]
-    checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {"settings": settings, **record}))
+    kept = {name: model.facts[name] for name in KEPT if name in model.facts}
+    checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {**kept, **record}))
 
 
 def _checkpoint_path(source: str) -> Path:

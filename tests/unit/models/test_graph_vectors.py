@@ -46,6 +46,21 @@ def test_folding_changes_no_vector():
     torch.testing.assert_close(module(), before)
 
 
+def test_a_parameter_that_is_being_trained_stays_when_weights_are_loaded():
+    module, trained = vectors(), vectors(seed=1)
+    before = module.parts
+    module.load_state_dict(trained.state_dict())
+    assert module.parts is before
+    assert torch.equal(before, trained.parts)
+
+
+def test_what_is_given_stays_as_it_is():
+    module = vectors()
+    module.load_state_dict(vectors(Bags.single(3)).state_dict())
+    assert PARTS.rows.tolist() == [0, 1, 3, 1, 4, 5]
+    assert PARTS.starts.tolist() == [0, 3, 5]
+
+
 def test_weights_are_loaded_whatever_parts_they_have():
     for source in (vectors(), vectors(Bags.single(3))):
         for target in (vectors(seed=1), vectors(Bags.single(3), seed=1)):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from graphwright.decoding import Formula, Library
 from graphwright.graphs import Graph
 from graphwright.graphs.distinct import DistinctGraphs
 from graphwright.spectra import bin_peaks, nearest_precursor, nearest_spectra
@@ -31,9 +32,35 @@ def baselines(training: SpectrumDataset, queries: SpectrumDataset, indices: Sequ
     found = [Baseline("commonest scaffold", [scaffolds[common]] * len(asked))]
     found.append(Baseline("nearest precursor", _nearest_precursor(training, queries, known, asked, common)))
     for name, width, power in (("cosine 0.1 Da", 0.1, 1.0), ("root cosine 0.01 Da", 0.01, 0.5)):
-        nearest = nearest_spectra(_binned(queries, asked, width, power), _binned(training, known, width, power))
-        found.append(Baseline(name, [scaffolds[int(known[at])] for at in nearest.index]))
+        mine, theirs = _binned(queries, asked, width, power), _binned(training, known, width, power)
+        nearest = nearest_spectra(mine, theirs).index
+        found.append(Baseline(name, [scaffolds[int(known[at])] for at in nearest]))
+    fitting = _nearest_within_formula(training, queries.bounds(indices), (mine, theirs), known, nearest)
+    found.append(Baseline(f"{name}, formula", [scaffolds[int(known[at])] for at in fitting]))
     return found
+
+
+def _nearest_within_formula(
+    training: SpectrumDataset,
+    bounds: Sequence[Formula | None],
+    binned: tuple[sparse.csr_array, sparse.csr_array],
+    known: Rows,
+    otherwise: Rows,
+) -> Rows:
+    """Of the training spectra whose scaffold a query's formula has room for the nearest; else as without it."""
+    scaffolds = _Scaffolds(training)
+    distinct = DistinctGraphs()
+    places = np.array([distinct.place(scaffolds[row]) for row in known.tolist()])
+    contents = Library.of(distinct.graphs, training.settings.capacity).contents
+    answers, groups = otherwise.copy(), dict[tuple[tuple[str, int], ...], list[int]]()
+    for query, formula in enumerate(bounds):
+        if formula is not None:
+            groups.setdefault(tuple(sorted(formula.atoms.items())), []).append(query)
+    for mine in groups.values():
+        fitting = np.flatnonzero(np.isin(places, contents.within(bounds[mine[0]], training.vocabulary)))
+        if len(fitting):
+            answers[mine] = fitting[nearest_spectra(binned[0][mine], binned[1][fitting]).index]
+    return answers
 
 
 def _nearest_precursor(

@@ -80,11 +80,12 @@ class EncodedSpectrum:
 def describe(spectrum: EncodedSpectrum) -> str:
     """What is known of a spectrum, in a few words."""
     peaks = len(spectrum.peaks)
+    plural = "peak" if peaks == 1 else "peaks"
     if spectrum.formula is None:
-        return f"{peaks} peaks, no formula"
+        return f"{peaks} {plural}, no formula"
     explained = int(spectrum.explained.sum())
     hint = ", adduct unknown" if not explained and spectrum.adduct == UNKNOWN_ADDUCT else ""
-    return f"{explained} of {peaks} peaks explained, {spectrum.formula}{hint}"
+    return f"{explained} of {peaks} {plural} explained, {spectrum.formula}{hint}"
 
 
 def readable(formula: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Training spectra to remember: as bags of the words that their peaks and losses are."""
+"""Training spectra to remember: as bags of the words that their peaks and losses are, named by m/z."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ AT_ONCE = 512
 
 
 def bags_of_words(inputs: SpectrumInputs) -> Bag:
-    """(b, WORDS): fragments and losses by the root of their intensity. Without a formula they are m/z."""
-    peaks = inputs.peaks.cpu()
+    """(b, WORDS): m/z of fragments and losses by the root of their intensity.
+
+    Not their sub-formulas: these recall no better where the formula is known, and nothing where it is not.
+    """
+    peaks, precursor = inputs.peaks.cpu().clone(), inputs.precursor.cpu().clone()
+    peaks[:, :, 2:] = 0
+    precursor[:, 2:] = 0
     heights = torch.where(inputs.mask.cpu(), peaks[:, :, 1].clamp_min(0).sqrt(), 0.0)
     kept = heights.argsort(dim=1, descending=True, stable=True)[:, :PEAKS]
     peaks, heights = peaks.gather(1, kept[:, :, None].expand(-1, -1, peaks.shape[2])), heights.gather(1, kept)
-    precursor = inputs.precursor.cpu()
     fragments, losses = peak_codes(peaks, precursor)
     # Without a precursor nothing is known to be lost.
     lost = heights * (precursor[:, :1] > 0)

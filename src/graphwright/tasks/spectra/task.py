@@ -22,7 +22,7 @@ from graphwright.settings import Model, SpectrumTask, TrainingUnit
 from graphwright.spectra import parse_formula
 from graphwright.tasks.molecules.targets import MoleculeTargets
 from graphwright.tasks.spectra.baselines import baselines
-from graphwright.tasks.spectra.dataset import SpectrumDataset, SpectrumSample
+from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample
 from graphwright.tasks.spectra.encoded import EncodedSpectrum
 from graphwright.tasks.spectra.inputs import bounds_of, read_inputs, spectrum_batch
 from graphwright.tasks.spectra.memory import bags_of_words, spectrum_memory
@@ -93,7 +93,12 @@ class MS2Scaffold(MoleculeTargets):
         """The elements that the settings name, or those of the data's scaffolds."""
         named = tuple(self.settings.elements.split())
         # Checked against the periodic table where RDKit is needed anyway, when data are read.
-        return Vocabulary(named, BONDS) if named else molecule_vocabulary(self._table.elements())
+        if named:
+            return Vocabulary(named, BONDS)
+        found = self._table.elements()
+        if not found:
+            raise NoSpectrumError(f"{self._table.path} has no scaffold to learn: a SMILES with a ring is expected")
+        return molecule_vocabulary(found)
 
     def resolved(self) -> SpectrumTask:
         """The settings with the elements in the data named, which a trained model must know without them."""

@@ -31,7 +31,7 @@ def test_simple_methods_stand_in_the_same_table(tiny_spectrum_run, tmp_path, cap
     assert main(["evaluate", str(tiny_spectrum_run), "--baseline", "--json", str(out)]) == 0
     facts = json.loads(out.read_text())
     names = ["commonest scaffold", "nearest precursor", "cosine 0.1 Da", "root cosine 0.01 Da"]
-    assert list(facts["baselines"]) == names
+    assert list(facts["baselines"]) == [*names, "root cosine 0.01 Da, formula"]
     text = capsys.readouterr().out
     assert "mean over molecules" in text
     assert "beside simple methods" in text

@@ -1,5 +1,7 @@
 """Figures by molecule, and the simple methods that a model must beat."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,11 @@ def test_baselines_answer_with_training_scaffolds(spectra_file):
     training, test = task.data("train"), task.data("test")
     indices = list(range(len(test)))[::-1]
     found = {each.name: each.graphs for each in baselines(training, test, indices)}
-    assert list(found) == ["commonest scaffold", "nearest precursor", "cosine 0.1 Da", "root cosine 0.01 Da"]
+    names = ["commonest scaffold", "nearest precursor", "cosine 0.1 Da", "root cosine 0.01 Da"]
+    assert list(found) == [*names, "root cosine 0.01 Da, formula"]
+    for at, graph in zip(indices, found["root cosine 0.01 Da, formula"], strict=True):
+        bound = test.bounds([at])[0]
+        assert bound.admits(Counter(graph.node_names), bound.hydrogens)
     assert {len(graphs) for graphs in found.values()} == {len(test)}
     benzene = next(test[at].graph for at in indices if test[at].graph.node_names == ["C"] * 6)
     assert all(is_isomorphic(graph, benzene) for graph in found["commonest scaffold"])

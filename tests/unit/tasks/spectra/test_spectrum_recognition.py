@@ -1,6 +1,7 @@
 """Scaffolds recognised as wholes: from the settings to predictions."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 from graphwright.cli import main as cli
 from graphwright.settings import Run
 from graphwright.tasks import resolved
-from graphwright.training import build
+from graphwright.training import build, loop, train
+from graphwright.training import checkpoint as checkpoints
 from graphwright.training.decoders import Decoder
 from graphwright.training.recall import WEIGHT
 from graphwright.training.recognition import SMOOTHING, Recognition
@@ -65,6 +67,15 @@ def test_from_training_to_predictions_that_are_recognised(tiny_spectrum_run, tmp
     assert small.known.library.graphs == model.known.library.graphs
     logits = small.predictor(data.batch([0])[0]).graphs.known
     torch.testing.assert_close(logits, prediction.known, rtol=0.1, atol=0.1)
+    # So do what it was trained with and how sure it may be, also from hand to hand.
+    again = tmp_path / "again"
+    assert cli.main(["export", str(handed), str(again), "--decode", "known"]) == cli.DONE
+    for each in (handed, again):
+        record = json.loads((each / "record.json").read_text())
+        assert record["progress"]["step"] == 3
+        assert record["temperature"] == load_model(str(each)).known.temperature
+        assert "mean over molecules" in (each / "README.md").read_text()
+        assert (each / "model.json").stat().st_mode == next(each.glob("*.safetensors")).stat().st_mode
     # What it remembers goes along, to three digits.
     assert small.remembered is not None
     inputs = data.batch(range(len(data)))[0]
@@ -93,3 +104,48 @@ def test_a_run_that_was_not_resolved_is_refused(tiny_spectrum_run):
     plain = settings(tiny_spectrum_run)
     with pytest.raises(ValueError, match=r"known_graphs is 0, .* tasks.resolved"):
         build(Run.model_validate(plain | {"loss": plain["loss"] | {"recognition": 0.5}}))
+
+
+def test_a_temperature_changes_confidence_and_no_order(tiny_spectrum_run, tmp_path):
+    out = tmp_path / "run"
+    assert train_recognising(tiny_spectrum_run, out) == cli.DONE
+    cold = load_model(str(out))
+    warm = replace(cold, facts={**cold.facts, "temperature": 5.0})
+    spectrum = cold.task.data("test")[0].spectrum
+    sure, unsure = (each.predict(spectrum, top=3, decoder=Decoder.KNOWN)[0].candidates for each in (cold, warm))
+    assert [each.graph for each in sure] == [each.graph for each in unsure]
+    assert sure[0].probability > unsure[0].probability
+
+
+def test_a_resumed_run_that_recognises_is_the_run_that_was_never_stopped(tiny_spectrum_run, tmp_path, monkeypatch):
+    plain = settings(tiny_spectrum_run)
+    training = plain["train"] | {"steps": 6, "validate_every": 100, "log_every": 1}
+    run = resolved(Run.model_validate(plain | {"loss": plain["loss"] | {"recognition": 1.0}, "train": training}))
+    folders = tmp_path / "straight", tmp_path / "stopped"
+    train(run, folders[0])
+    whole_step = loop.Session._step
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Session, "_step", lambda self, data: whole_step(self, data) or self.progress.step == 3)
+        with pytest.raises(KeyboardInterrupt):
+            train(run, folders[1])
+    train(run, folders[1], resume=True)
+    one, other = (checkpoints.load(folder / "checkpoints" / "last").tensors for folder in folders)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_figures_on_what_a_model_remembers_come_with_a_word(tiny_spectrum_run, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert train_recognising(tiny_spectrum_run, out) == cli.DONE
+    for split, said in (("train", True), ("test", False)):
+        assert (
+            cli.main(["evaluate", str(out), "--decode", "known", "--split", split, "--samples", "3"]) == cli.DONE
+        )
+        assert ("remembers training inputs" in capsys.readouterr().out) == said
+
+
+def test_a_file_without_structures_is_refused_by_name(tmp_path, capsys):
+    path = tmp_path / "bare.mgf"
+    path.write_text("BEGIN IONS\nPEPMASS=91.05\n91.05 1\n65.04 2\nEND IONS\n")
+    assert cli.main(["train", str(path), "--out", str(tmp_path / "run")]) == cli.USAGE
+    assert "bare.mgf has no scaffold to learn" in capsys.readouterr().err
