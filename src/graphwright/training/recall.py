@@ -12,7 +12,7 @@ from graphwright.models import GraphPredictor, Inputs
 from graphwright.models.predictor import Predicted
 from graphwright.tasks import Remembering
 
-WEIGHT = 8.0
+WEIGHT = 16.0
 """Of the likeness, in 0..1, beside the log-probability of a graph. Chosen on MassBank's validation fold."""
 
 
