@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise
             failed.append(f"{name} could not be measured: {error}")
         if arguments.json is not None:  # after each: an interrupted run keeps what it has measured
-            rows = [{"benchmark": of, **row.to_json()} for of, done in measured.items() for row in done]
+            rows = [row.to_json() | _of(name, names) for name, done in measured.items() for row in done]
             arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
     console.print(table(measured))
     for line in (*remarks, *failed):
@@ -67,6 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
         scaling_figure(measured[PLOTTED]).savefig(arguments.plot, dpi=120)
         console.print(f"wrote {arguments.plot}")
     return SOME_FAILED if failed else DONE
+
+
+def _of(name: str, names: list[str]) -> dict[str, str]:
+    """Which benchmark a row is of, where there are several."""
+    return {"benchmark": name} if len(names) > 1 else {}
 
 
 def _measure(name: str, remarks: list[str]) -> list[Row]:
