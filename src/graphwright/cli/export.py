@@ -16,12 +16,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "export",
         help="a run's model, small, with its card and record",
-        description="Evaluate a run's best checkpoint on the test split and write its predictor alone (no "
+        description="Evaluate a run's best or last checkpoint on the test split and write its predictor alone (no "
         "optimiser, no matcher) with a card and the record of how it came about. The folder can be given to "
         "evaluate and predict.",
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("out", type=Path, metavar="DIR", help="where the model goes")
+    parser.add_argument(
+        "--checkpoint",
+        choices=("best", "last"),
+        default="best",
+        help="the one with the best validation, slot by slot (default), or the last; with --decode known that one "
+        "may be better: ask evaluate RUN/checkpoints/last.json --split validation",
+    )
     parser.add_argument("--samples", type=int, help="test samples for the card (default 4000, or all)")
     add_decode_option(parser, "plain. The card's figures are made with it, and evaluate and predict take it")
     parser.set_defaults(run=run)
@@ -34,7 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
     decoder = chosen_decoder(arguments, Decoder.PLAIN)
-    figures = write_model(arguments.folder, arguments.out, arguments.samples, decoder).figures()
+    source = arguments.folder
+    if arguments.checkpoint == "last":
+        source = source / "checkpoints" / "last.json"
+    figures = write_model(source, arguments.out, arguments.samples, decoder).figures()
     Console().print(f"{figures['isomorphic']:.1f} % exactly right on {figures['samples']} test samples")
     Console().print(f"wrote {arguments.out}")
     return 0

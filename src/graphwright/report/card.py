@@ -31,24 +31,25 @@ CARD_SAMPLES = 4000
 """Test samples behind a card's figures, where there are so many."""
 
 
-def write_model(run_folder: Path, out: Path, samples: int | None, decoder: Decoder) -> Evaluated:
-    """Write a run's best predictor with its record and a card; returns its figures on the test split.
+def write_model(source: Path, out: Path, samples: int | None, decoder: Decoder) -> Evaluated:
+    """Write a predictor with its record and a card; returns its figures on the test split.
 
+    source: a run's folder, of which the best checkpoint counts, or the .json of a checkpoint in one.
     The figures are those of the weights as written, with the decoder that the model is handed on with.
     """
-    model = load_model(str(run_folder))
+    model = load_model(str(source))
     check_decoder(decoder, model.vocabulary)
     facts: dict[str, object] = {"decoder": decoder.value}
     known = (model.known.library, model.memory) if decoder is Decoder.KNOWN else ()
     if decoder is Decoder.KNOWN and model.predictor.recogniser is not None:
         facts["temperature"] = calibrated_temperature(model)
-    export_model(str(run_folder), out, facts, *known)
+    export_model(str(source), out, facts, *known)
     result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
     figures = result.figures()
     record = run_record(model, result.data) | facts | {"test": figures}
-    export_model(str(run_folder), out, facts | {"test": figures}, *known)
+    export_model(str(source), out, facts | {"test": figures}, *known)
     (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
-    log = run_folder / "log.csv"
+    log = (source if source.is_dir() else source.parents[1]) / "log.csv"
     if log.exists():
         (out / "log.csv").write_bytes(log.read_bytes())
     (out / "README.md").write_text(_card(out.name, record, model))
@@ -93,7 +94,7 @@ The first {figures["samples"]} samples of the test split, none of them seen in t
 
 ## How it came about
 
-{progress.get("step", 0):,} steps of {settings["train"]["batch_size"]} samples up to the best validation, in
+{progress.get("step", 0):,} steps of {settings["train"]["batch_size"]} samples, in
 {progress.get("seconds", 0) / 60:.0f} minutes, seed {settings["train"]["seed"]}. Hardware: {json.dumps(hardware)}.
 Settings, commit and data hash are in `record.json`, the training log in `log.csv`.
 

@@ -134,6 +134,16 @@ def test_a_resumed_run_that_recognises_is_the_run_that_was_never_stopped(tiny_sp
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+def test_the_last_checkpoint_can_be_handed_on_too(tiny_spectrum_run, tmp_path):
+    for name in ("best", "last"):
+        out = tmp_path / name
+        asked = ["export", str(tiny_spectrum_run), str(out), "--checkpoint", name, "--samples", "3"]
+        assert cli.main(asked) == cli.DONE
+        steps = json.loads((tiny_spectrum_run / "checkpoints" / f"{name}.json").read_text())["facts"]["progress"]
+        assert json.loads((out / "record.json").read_text())["progress"]["step"] == steps["step"]
+        assert (out / "log.csv").read_bytes() == (tiny_spectrum_run / "log.csv").read_bytes()
+
+
 def test_figures_on_what_a_model_remembers_come_with_a_word(tiny_spectrum_run, tmp_path, capsys):
     out = tmp_path / "run"
     assert train_recognising(tiny_spectrum_run, out) == cli.DONE
