@@ -9,11 +9,12 @@ from rdkit import Chem
 from graphwright.losses import graph_loss, matching_problem
 from graphwright.settings import load_run
 from graphwright.tasks import task_of
-from graphwright.training import build, loop, train
+from graphwright.training import build, train
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS
 from graphwright.training.log import read_log
 from graphwright.training.saved_model import load_model
+from resuming import assert_resumes_exactly
 from tiny_molecules import SMILES, molecule_settings, tiny_file
 
 
@@ -108,16 +109,7 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(file, tmp_path, monkeyp
     run = molecule_settings(
         file, model={"dropout": 0.2}, train={"steps": 7, "validate_every": 100, "log_every": 1, "batch_size": 12}
     )
-    folders = tmp_path / "straight", tmp_path / "stopped"
-    train(run, folders[0])
-    whole_step = loop.Session._step
-    with monkeypatch.context() as patch:
-        patch.setattr(loop.Session, "_step", lambda self, data: whole_step(self, data) or self.progress.step == 3)
-        with pytest.raises(KeyboardInterrupt):
-            train(run, folders[1])
-    train(run, folders[1], resume=True)
-    one, other = (checkpoints.load(folder / "checkpoints" / "last").tensors for folder in folders)
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    folders = assert_resumes_exactly(run, tmp_path, monkeypatch)
     losses = [[record.get("loss") for record in read_log(folder / "log.jsonl")] for folder in folders]
     assert losses[0] == losses[1]
 

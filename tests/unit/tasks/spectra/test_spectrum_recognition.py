@@ -11,12 +11,12 @@ import torch
 from graphwright.cli import main as cli
 from graphwright.settings import Run
 from graphwright.tasks import resolved
-from graphwright.training import build, loop, train
-from graphwright.training import checkpoint as checkpoints
+from graphwright.training import build
 from graphwright.training.decoders import Decoder
 from graphwright.training.recall import WEIGHT
 from graphwright.training.recognition import SMOOTHING, Recognition
 from graphwright.training.saved_model import load_model
+from resuming import assert_resumes_exactly
 
 
 def settings(tiny_run) -> dict:
@@ -121,17 +121,7 @@ def test_a_resumed_run_that_recognises_is_the_run_that_was_never_stopped(tiny_sp
     plain = settings(tiny_spectrum_run)
     training = plain["train"] | {"steps": 6, "validate_every": 100, "log_every": 1}
     run = resolved(Run.model_validate(plain | {"loss": plain["loss"] | {"recognition": 1.0}, "train": training}))
-    folders = tmp_path / "straight", tmp_path / "stopped"
-    train(run, folders[0])
-    whole_step = loop.Session._step
-    with monkeypatch.context() as patch:
-        patch.setattr(loop.Session, "_step", lambda self, data: whole_step(self, data) or self.progress.step == 3)
-        with pytest.raises(KeyboardInterrupt):
-            train(run, folders[1])
-    train(run, folders[1], resume=True)
-    one, other = (checkpoints.load(folder / "checkpoints" / "last").tensors for folder in folders)
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert_resumes_exactly(run, tmp_path, monkeypatch)
 
 
 def test_the_last_checkpoint_can_be_handed_on_too(tiny_spectrum_run, tmp_path):
