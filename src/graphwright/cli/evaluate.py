@@ -93,7 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         facts["baselines"] = baseline_figures(result)
     where = arguments.split if arguments.data is None else str(arguments.data)
     console.print(figures_table(f"{model.name}, {where}", facts))
-    if decoder is Decoder.KNOWN and model.memory is not None and where == "train":
+    on_training = arguments.data is None and arguments.split == "train"
+    if on_training and decoder is Decoder.KNOWN and model.memory is not None:
         console.print("The model remembers training inputs: these figures say nothing of others.", style="bold")
     if unusable:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in unusable.items())

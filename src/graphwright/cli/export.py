@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("best", "last"),
         default="best",
         help="the one with the best validation, slot by slot (default), or the last; with --decode known that one "
-        "may be better: ask evaluate RUN/checkpoints/last.json --split validation",
+        "may be better: ask evaluate RUN/checkpoints/last.json --split validation --decode known",
     )
     parser.add_argument("--samples", type=int, help="test samples for the card (default 4000, or all)")
     add_decode_option(parser, "plain. The card's figures are made with it, and evaluate and predict take it")

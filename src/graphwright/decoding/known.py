@@ -96,10 +96,10 @@ def known_candidates(
 
     A model that recognises graphs as wholes says so itself, and `log_score` is the logarithm of that probability,
     among the graphs that the formula allows: on MassBank's validation fold the slots' opinion, at any weight, made
-    it worse. Of any other model `log_score`
-    is the log-probability at the place found plus `FREQUENCY` times the log of the graph's count. Where a formula
-    leaves no graph of the library, the plain decoder answers. Atoms alone are compared with a formula: a library's
-    graphs are real, so their hydrogens follow. Nothing is proved: a graph may have a better place than found.
+    it worse. Of any other model `log_score` is the log-probability at the place found plus `FREQUENCY` times the
+    log of the graph's count. Where a formula leaves no graph of the library, the plain decoder answers. Atoms
+    alone are compared with a formula: a library's graphs are real, so their hydrogens follow. Nothing is proved: a
+    graph may have a better place than found.
     """
     if count < 1:
         raise ValueError(f"the number of candidates must be at least 1, got {count}")
@@ -107,12 +107,9 @@ def known_candidates(
         raise ValueError("the library's graphs have another vocabulary, or other slots, than the prediction")
     if formulas is not None and len(formulas) != len(prediction):
         raise ValueError(f"{len(formulas)} formulas for {len(prediction)} predictions")
+    if prediction.known is not None:
+        check_recognised(prediction.known, len(library))
     wholes = None if prediction.known is None else prediction.known.double().cpu().numpy()
-    if wholes is not None and wholes.shape[1] != len(library):
-        raise ValueError(
-            f"the model recognises {wholes.shape[1]} graphs, the library has {len(library)}: "
-            "it is not of the data that the model was trained on"
-        )
     contents = library.contents
     results = []
     for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
@@ -135,6 +132,15 @@ def known_candidates(
             )
         results.append(_ranked(library, allowed, log_probabilities, prior, count, start))
     return results
+
+
+def check_recognised(known: torch.Tensor, graphs: int) -> None:
+    """Refuse logits (b, k) of other known graphs than there are."""
+    if known.shape[1] != graphs:
+        raise ValueError(
+            f"the model recognises {known.shape[1]} graphs, the library has {graphs}: "
+            "it is not of the data that the model was trained on"
+        )
 
 
 def in_order(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray:

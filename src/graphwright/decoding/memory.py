@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -24,11 +25,21 @@ class Memory:
     def likeness(self, queries: Bag) -> NDArray[np.float32]:
         """(m, graphs) cosine of the remembered input of each graph that is most like the query; 0 without one."""
         result = np.zeros((queries.shape[0], self.graphs), np.float32)
-        known, starts = np.unique(self.places, return_index=True)
+        known, starts = self._graphs
         if len(known):
-            cosines = (queries @ self.bags.T).toarray()
-            result[:, known] = np.maximum.reduceat(cosines, starts, axis=1)
+            result[:, known] = np.maximum.reduceat((queries @ self._across).toarray(), starts, axis=1)
         return result
+
+    @cached_property
+    def _across(self) -> Bag:
+        """(words, r)."""
+        return csr_array(self.bags.T)
+
+    @cached_property
+    def _graphs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Graphs that have a remembered input, and the row of the first."""
+        known, starts = np.unique(self.places, return_index=True)
+        return known, starts
 
 
 def bag(

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from graphwright.decoding.known import check_recognised
 from graphwright.tasks import Bounded
 from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import SavedModel
@@ -33,13 +34,14 @@ def calibrated_temperature(model: SavedModel) -> float:
         known = predict(inputs).graphs.known
         if known is None:
             raise ValueError("a model that recognises no graphs has no confidence in them")
+        check_recognised(known, len(library))
         bounds = data.bounds(chosen) if isinstance(data, Bounded) else [None] * len(chosen)
         for row, bound, graph in zip(known.double().numpy(), bounds, target.graphs(), strict=True):
             allowed = library.contents.within(bound, model.vocabulary)
             if len(allowed):
                 logits.append(row[allowed])
                 right.append(int(allowed[row[allowed].argmax()]) == library.distinct.find(graph))
-    return temperature(logits, float(np.mean(right)))
+    return temperature(logits, float(np.mean(right))) if right else 1.0
 
 
 def temperature(logits: Sequence[NDArray[np.float64]], accuracy: float) -> float:

@@ -12,7 +12,7 @@ from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.report.page import NAMES
 from graphwright.report.record import run_record
 from graphwright.training.decoders import Decoder, check_decoder
-from graphwright.training.saved_model import SavedModel, export_model, load_model
+from graphwright.training.saved_model import SavedModel, export_model, load_model, log_beside
 
 INDEPENDENT = (
     "The confidence that `predict` prints takes the decisions as independent; it ranks predictions and is not "
@@ -34,7 +34,7 @@ CARD_SAMPLES = 4000
 def write_model(source: Path, out: Path, samples: int | None, decoder: Decoder) -> Evaluated:
     """Write a predictor with its record and a card; returns its figures on the test split.
 
-    source: a run's folder, of which the best checkpoint counts, or the .json of a checkpoint in one.
+    source: whatever `load_model` takes: of a run's folder the best checkpoint counts.
     The figures are those of the weights as written, with the decoder that the model is handed on with.
     """
     model = load_model(str(source))
@@ -49,7 +49,7 @@ def write_model(source: Path, out: Path, samples: int | None, decoder: Decoder) 
     record = run_record(model, result.data) | facts | {"test": figures}
     export_model(str(source), out, facts | {"test": figures}, *known)
     (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
-    log = (source if source.is_dir() else source.parents[1]) / "log.csv"
+    log = log_beside(str(source))
     if log.exists():
         (out / "log.csv").write_bytes(log.read_bytes())
     (out / "README.md").write_text(_card(out.name, record, model))

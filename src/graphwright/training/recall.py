@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from graphwright.decoding.known import check_recognised
 from graphwright.decoding.memory import Memory
 from graphwright.models import GraphPredictor, Inputs
 from graphwright.models.predictor import Predicted
@@ -34,5 +35,6 @@ class Recalling(nn.Module):
         known = predicted.graphs.known
         if known is None:
             raise ValueError("a predictor that recognises no graphs has nothing to recall")
+        check_recognised(known, self.memory.graphs)
         likeness = torch.from_numpy(self.memory.likeness(self.task.bags(inputs))).to(known)
         return replace(predicted, graphs=replace(predicted.graphs, known=known + WEIGHT * likeness))

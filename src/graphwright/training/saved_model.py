@@ -62,7 +62,7 @@ class SavedModel:
     library: Library | None = None
     """Known graphs that came with it; without them they are those of its training data."""
     remembered: Memory | None = None
-    """Training inputs that came with it; without them they are read from its training data."""
+    """Training inputs that came with it; a run's model takes them from its training data."""
 
     @cached_property
     def task(self) -> Task:
@@ -88,16 +88,24 @@ class SavedModel:
 
     @cached_property
     def memory(self) -> Memory | None:
-        """What it remembers beside what it has learned: nothing, where it recognises no graphs as wholes."""
+        """What it remembers beside what it has learned: nothing, where it recognises no graphs as wholes.
+
+        Nor where it was handed on with known graphs alone: it answers as it did then, and needs no data.
+        """
         if self.predictor.recogniser is None or not isinstance(self.task, Remembering):
             return None
-        return self.remembered or self.task.memory(self.known.library)
+        if self.remembered is None and self.library is None:
+            return self.task.memory(self.known.library)
+        return self.remembered
 
     def answering(self, decoder: Decoder) -> GraphPredictor | Recalling:
         """The predictor as a decoder needs it: for known graphs it also recalls what it remembers."""
-        if decoder is not Decoder.KNOWN or self.memory is None:
+        return self._recalling if decoder is Decoder.KNOWN else self.predictor
+
+    @cached_property
+    def _recalling(self) -> GraphPredictor | Recalling:
+        if self.memory is None or not isinstance(self.task, Remembering):
             return self.predictor
-        assert isinstance(self.task, Remembering)
         return Recalling(self.predictor, self.memory, self.task).eval()
 
     def compiled(self) -> SavedModel:
@@ -116,7 +124,7 @@ class SavedModel:
 
         A batch (b, ...) as the task's data sets make it is taken as it is. Without a decoder the model's own is
         used. `top` above 1, or another decoder than the plain one, adds that many candidates with a probability
-        each. With a formula, which the plain decoder does not obey, every graph has it.
+        each. With a formula, which the plain decoder does not obey, a valid graph has it and a known one fits it.
         """
         decoder = decoder or self.decoder
         if formula is not None and decoder is Decoder.PLAIN:
@@ -192,6 +200,12 @@ def export_model(
     tensors |= {} if memory is None else packed_memory(memory)
     kept = {name: model.facts[name] for name in KEPT if name in model.facts}
     checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {**kept, **record}))
+
+
+def log_beside(source: str) -> Path:
+    """Where the training log of a model's run, or of an exported model, is if there is one."""
+    folder = _checkpoint_path(source).parent
+    return (folder.parent if folder.name == "checkpoints" else folder) / "log.csv"
 
 
 def _checkpoint_path(source: str) -> Path:

@@ -32,7 +32,7 @@ def conditional_gradient(
         problem.check_plan("start", start)
     first = uniform_plan(b, n, problem.linear) if start is None else start.detach()
     kernels = kernels_for(first)
-    if kernels is None or n == 0:
+    if kernels is None:
         done = _descend(form, first, iterations, tolerance)
     else:
         done = kernels.conditional_gradient(form, first, iterations=int(iterations), tolerance=float(tolerance))

@@ -83,7 +83,8 @@ def _padded(nodes: Tensor, counts: Tensor, beyond: Tensor, n: int) -> Tensor:
 
 def _plan(cost: Tensor, epsilon: float, iterations: int) -> Tensor:
     total = cost.sum((1, 2), keepdim=True).clamp_min(LEAST_TOTAL)
-    return sinkhorn(cost / total, epsilon, iterations).matrix
+    # Of an infinite sum every cost is no part at all; the difference makes it NaN, which is refused below.
+    return sinkhorn(cost / total + (total - total), epsilon, iterations).matrix
 
 
 class _FusedL1Plan(torch.autograd.Function):

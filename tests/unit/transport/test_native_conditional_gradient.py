@@ -109,12 +109,30 @@ def test_threads_and_the_rest_of_the_batch_change_nothing():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_not_finite_is_refused(dtype, bad):
-    cost = torch.rand(2, 4, 4, dtype=dtype)
-    cost[1, 2, 3] = bad
+def test_duals_prove_the_last_assignment_after_others(dtype):
+    # Costs change from step to step, and the search begins with the duals of the step before.
+    problem = quadratic_problem(9, SelfLoops.EXCLUDED, 2)
+    terms = tuple(EdgeTerm(t.prediction.to(dtype), t.target.to(dtype), weight=t.weight) for t in problem.terms)
+    problem = MatchingProblem(problem.linear.to(dtype), terms, problem.mask.to(dtype), problem.self_loops)
+    before, after = (conditional_gradient(problem, iterations=steps, tolerance=1e-30) for steps in (3, 4))
+    cost = problem.quadratic_form().gradient(before.matrix).double()
+    moved = after.iterations == 4
+    assert moved.any()
+    rows, columns = after.row_potential.double(), after.column_potential.double()
+    rounding = 1e-5 if dtype == torch.float32 else 1e-12
+    slack = cost - rows[:, :, None] - columns[:, None, :]
+    assert slack[moved].min() > -rounding
+    cheapest = torch.tensor([matrix[linear_sum_assignment(matrix)].sum() for matrix in cost.numpy()])
+    torch.testing.assert_close((rows.sum(1) + columns.sum(1))[moved], cheapest[moved], rtol=0, atol=9 * rounding)
+
+
+def test_forms_that_overflow_are_refused():
+    target = torch.ones(1, 4, 4) - torch.eye(4)
+    problem = MatchingProblem(
+        torch.zeros(1, 4, 4), (EdgeTerm(torch.full((1, 4, 4), 3e38), target, weight=100.0),), torch.ones(1, 4)
+    )
     with pytest.raises(ValueError, match="finite"):
-        conditional_gradient(linear_problem(cost))
+        conditional_gradient(problem)
 
 
 def test_an_empty_batch_has_no_plans():

@@ -54,7 +54,8 @@ def spectrum_memory(training: SpectrumDataset, library: Library) -> Memory:
         bags_of_words(stack([training.encoded(row) for row in chosen[start : start + AT_ONCE].tolist()]))
         for start in range(0, len(chosen), AT_ONCE)
     ]
-    return Memory(csr_array(vstack(parts)), places, len(library))
+    none = bag(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), (0, WORDS))
+    return Memory(csr_array(vstack([none, *parts])), places, len(library))
 
 
 def _chosen(training: SpectrumDataset) -> NDArray[np.int64]:

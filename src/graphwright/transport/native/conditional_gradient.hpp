@@ -62,10 +62,15 @@ template <class F> class FrankWolfe {
   private:
     // The vertex that the gradient points to; false if it points nowhere.
     bool assign() {
-        double total = 0;
+        double largest = 0;
+        bool finite = true;
         for (int64_t i = 0; i < n_; ++i)
-            for (int64_t j = 0; j < n_; ++j) total += assignment_.cost(i, j) = gradient_[i * stride_ + j];
-        if (!std::isfinite(total)) return false;
+            for (int64_t j = 0; j < n_; ++j) {
+                const double entry = assignment_.cost(i, j) = gradient_[i * stride_ + j];
+                finite &= entry == entry;
+                largest = std::max(largest, std::abs(entry));
+            }
+        if (!finite || largest > 1e300) return false;  // differences of larger ones are not finite
         assignment_.solve();
         std::fill(vertex_, vertex_ + n_ * stride_, F(0));
         for (int64_t i = 0; i < n_; ++i) vertex_[i * stride_ + assignment_.column_of(i)] = 1;

@@ -72,7 +72,7 @@ class L1PlanGradients(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """plan (b, n, n), potentials (b, n) of the last step, steps taken (b,), whether it froze before the last (b,).
+    """plan (b, n, n), potentials (b, n) of the last step, steps taken (b,), whether it froze (b,).
 
     Of mirror descent the potentials are the log scalings of its projection, of conditional gradient the duals of
     its assignment.

@@ -37,7 +37,7 @@ inline int64_t distinct_targets(const Form<F>& form, int64_t sample, int64_t n, 
 template <class F> class Descent {
   public:
     static int64_t scratch(int64_t n, int64_t channels) {
-        return Scaling<F>::scratch(n) + Operator<F>::scratch(n, channels) + 4 * n * padded<F>(n) + 4 * padded<F>(n);
+        return Scaling<F>::scratch(n) + Operator<F>::scratch(n, channels) + 4 * n * padded<F>(n) + 2 * padded<F>(n);
     }
 
     Descent(const Form<F>& form, int64_t n, Scratch<F>& memory)

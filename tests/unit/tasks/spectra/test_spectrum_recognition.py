@@ -13,9 +13,9 @@ from graphwright.settings import Run
 from graphwright.tasks import resolved
 from graphwright.training import build
 from graphwright.training.decoders import Decoder
-from graphwright.training.recall import WEIGHT
+from graphwright.training.recall import WEIGHT, Recalling
 from graphwright.training.recognition import SMOOTHING, Recognition
-from graphwright.training.saved_model import load_model
+from graphwright.training.saved_model import export_model, load_model
 from resuming import assert_resumes_exactly
 
 
@@ -122,6 +122,27 @@ def test_a_resumed_run_that_recognises_is_the_run_that_was_never_stopped(tiny_sp
     training = plain["train"] | {"steps": 6, "validate_every": 100, "log_every": 1}
     run = resolved(Run.model_validate(plain | {"loss": plain["loss"] | {"recognition": 1.0}, "train": training}))
     assert_resumes_exactly(run, tmp_path, monkeypatch)
+
+
+def test_a_model_handed_on_with_known_graphs_alone_remembers_nothing(tiny_spectrum_run, tmp_path):
+    out = tmp_path / "run"
+    assert train_recognising(tiny_spectrum_run, out) == cli.DONE
+    run = load_model(str(out))
+    export_model(str(out), tmp_path / "before", {"decoder": "known"}, run.known.library)
+    before = load_model(str(tmp_path / "before"))
+    assert before.memory is None
+    assert before.answering(Decoder.KNOWN) is before.predictor
+    assert before.known.temperature == 1
+    other = Recalling(run.predictor, replace(run.memory, graphs=run.memory.graphs + 1), run.task)
+    with pytest.raises(ValueError, match="not of the data that the model was trained on"):
+        other(run.task.data("test").batch([0])[0])
+
+
+def test_a_model_can_be_handed_on_from_its_file(tiny_spectrum_run, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert cli.main(["export", str(tiny_spectrum_run), str(first), "--samples", "3"]) == cli.DONE
+    assert cli.main(["export", str(first / "model.json"), str(second), "--samples", "3"]) == cli.DONE
+    assert (second / "log.csv").read_bytes() == (tiny_spectrum_run / "log.csv").read_bytes()
 
 
 def test_the_last_checkpoint_can_be_handed_on_too(tiny_spectrum_run, tmp_path):
