@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from graphwright.transport.checks import check_count, check_like, check_positive, check_shape
 from graphwright.transport.native import kernels_for
+from graphwright.transport.native.library import Embeddings
 from graphwright.transport.sinkhorn import sinkhorn
 
 LEAST_TOTAL = 1e-6
@@ -98,8 +99,8 @@ class _FusedL1Plan(torch.autograd.Function):
         assert kernels is not None
         counts = counts.contiguous()
         starts = counts.cumsum(0) - counts
-        given = (slots.contiguous(), nodes.contiguous(), counts, starts, beyond.contiguous())
-        steps = kernels.l1_plan_forward(*given, epsilon, LEAST_TOTAL, iterations)
+        given = Embeddings(slots.contiguous(), nodes.contiguous(), counts, starts, beyond.contiguous())
+        steps = kernels.l1_plan_forward(given, epsilon, LEAST_TOTAL, iterations)
         if not math.isfinite(float(steps.mass.sum())):
             for name, tensor in (("slots", slots), ("nodes", nodes), ("beyond", beyond)):
                 if not torch.isfinite(tensor).all():
@@ -112,6 +113,6 @@ class _FusedL1Plan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        given, steps = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
-        found = ctx.kernels.l1_plan_backward(*given, ctx.epsilon, LEAST_TOTAL, *steps, gradient)
+        given, steps = Embeddings(*ctx.saved_tensors[:5]), ctx.saved_tensors[5:]
+        found = ctx.kernels.l1_plan_backward(given, ctx.epsilon, LEAST_TOTAL, *steps, gradient)
         return found.slots, found.nodes, None, found.beyond.sum(0), None, None

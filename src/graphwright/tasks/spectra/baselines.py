@@ -30,50 +30,60 @@ def baselines(training: SpectrumDataset, queries: SpectrumDataset, indices: Sequ
     scaffolds = _Scaffolds(training)
     common = scaffolds.commonest(known)
     found = [Baseline("commonest scaffold", [scaffolds[common]] * len(asked))]
-    found.append(Baseline("nearest precursor", _nearest_precursor(training, queries, known, asked, common)))
-    for name, width, power in (("cosine 0.1 Da", 0.1, 1.0), ("root cosine 0.01 Da", 0.01, 0.5)):
-        mine, theirs = _binned(queries, asked, width, power), _binned(training, known, width, power)
-        nearest = nearest_spectra(mine, theirs).index
-        found.append(Baseline(name, [scaffolds[int(known[at])] for at in nearest]))
-    fitting = _nearest_within_formula(training, queries.bounds(indices), (mine, theirs), known, nearest)
-    found.append(Baseline(f"{name}, formula", [scaffolds[int(known[at])] for at in fitting]))
+    nearest = _nearest_precursor(training, queries, known, asked, common)
+    found.append(Baseline("nearest precursor", [scaffolds[int(row)] for row in nearest]))
+    rough, fine = (
+        (_binned(queries, asked, width, power), _binned(training, known, width, power))
+        for width, power in ((0.1, 1.0), (0.01, 0.5))
+    )
+    alike = nearest_spectra(*fine).index
+    graphs = [scaffolds[row] for row in known.tolist()]
+    library = Library.of(graphs, training.settings.capacity)
+    fitting = _nearest_within_formula(graphs, library, queries.bounds(indices), fine, alike)
+    for name, places in (
+        ("cosine 0.1 Da", nearest_spectra(*rough).index),
+        ("root cosine 0.01 Da", alike),
+        ("root cosine 0.01 Da, formula", fitting),
+    ):
+        found.append(Baseline(name, [graphs[at] for at in places]))
     return found
 
 
 def _nearest_within_formula(
-    training: SpectrumDataset,
+    graphs: Sequence[Graph],
+    library: Library,
     bounds: Sequence[Formula | None],
     binned: tuple[sparse.csr_array, sparse.csr_array],
-    known: Rows,
     otherwise: Rows,
 ) -> Rows:
-    """Of the training spectra whose scaffold a query's formula has room for the nearest; else as without it."""
-    scaffolds = _Scaffolds(training)
-    distinct = DistinctGraphs()
-    places = np.array([distinct.place(scaffolds[row]) for row in known.tolist()])
-    contents = Library.of(distinct.graphs, training.settings.capacity).contents
+    """Of the training spectra whose scaffold a query's formula has room for the nearest; else as without it.
+
+    graphs: of the training spectra. binned: queries and training spectra. otherwise: places of the latter.
+    """
+    found = [library.distinct.find(graph) for graph in graphs]
+    places = np.array([-1 if place is None else place for place in found])
     answers, groups = otherwise.copy(), dict[tuple[tuple[str, int], ...], list[int]]()
     for query, formula in enumerate(bounds):
         if formula is not None:
             groups.setdefault(tuple(sorted(formula.atoms.items())), []).append(query)
-    for mine in groups.values():
-        fitting = np.flatnonzero(np.isin(places, contents.within(bounds[mine[0]], training.vocabulary)))
+    for asking in groups.values():
+        allowed = library.contents.within(bounds[asking[0]], library.batch.vocabulary)
+        fitting = np.flatnonzero(np.isin(places, allowed))
         if len(fitting):
-            answers[mine] = fitting[nearest_spectra(binned[0][mine], binned[1][fitting]).index]
+            answers[asking] = fitting[nearest_spectra(binned[0][asking], binned[1][fitting]).index]
     return answers
 
 
 def _nearest_precursor(
     training: SpectrumDataset, queries: SpectrumDataset, known: Rows, asked: Rows, common: int
-) -> list[Graph]:
-    scaffolds = _Scaffolds(training)
+) -> Rows:
     measured = known[np.isfinite(training.table.precursors[known])]
     wanted = queries.table.precursors[asked]
     answers = np.full(len(asked), common)
     if len(measured):
         here = np.isfinite(wanted)
         answers[here] = measured[nearest_precursor(wanted[here], training.table.precursors[measured])]
-    return [scaffolds[int(row)] for row in answers]
+    return answers
 
 
 def _binned(data: SpectrumDataset, rows: Rows, width: float, power: float) -> sparse.csr_array:

@@ -115,7 +115,8 @@ class SpectrumDataset(Dataset[SpectrumSample]):
 
     def scaffold(self, row: int) -> Graph:
         """The scaffold of a row of the table."""
-        return self._sample(row, None).graph
+        atoms, bonds = self._structure(row)
+        return Graph(atoms, bonds[:, :2], bonds[:, 2], self.vocabulary)
 
     def digest(self) -> str:
         """SHA-256 of the file."""
@@ -131,10 +132,13 @@ class SpectrumDataset(Dataset[SpectrumSample]):
             str(table.identifiers[row]),
             str(table.molecules[row]),
             str(table.groups[row]),
-            self._codes[table.atoms[row]],
-            table.bonds[row].reshape(-1, 3).astype(np.int64),
+            *self._structure(row),
             self.vocabulary,
         )
+
+    def _structure(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Atoms and bonds of a row's scaffold, as of `SpectrumSample`."""
+        return self._codes[self.table.atoms[row]], self.table.bonds[row].reshape(-1, 3).astype(np.int64)
 
     def encoded(self, row: int) -> EncodedSpectrum:
         """The spectrum of a row of the table."""

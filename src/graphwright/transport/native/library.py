@@ -48,6 +48,16 @@ class SinkhornSteps(NamedTuple):
     figures: Tensor
 
 
+class Embeddings(NamedTuple):
+    """Contiguous tensors as of `transport.l1_plan`; starts: (b,) how many nodes the samples before have."""
+
+    slots: Tensor
+    nodes: Tensor
+    counts: Tensor
+    starts: Tensor
+    beyond: Tensor
+
+
 class L1PlanSteps(NamedTuple):
     """K Sinkhorn steps on L1 distances divided by their sum.
 
@@ -113,35 +123,20 @@ class Kernels:
         self._call("sinkhorn_backward", cost, epsilon, rows, columns, given, b, n, iterations, threads, out)
         return out
 
-    def l1_plan_forward(
-        self,
-        slots: Tensor,
-        nodes: Tensor,
-        counts: Tensor,
-        starts: Tensor,
-        beyond: Tensor,
-        epsilon: float,
-        least: float,
-        iterations: int,
-    ) -> L1PlanSteps:
-        """Contiguous tensors as of `transport.l1_plan`; starts: (b,) nodes of the samples before each."""
-        b, n, d = slots.shape
-        new = slots.new_empty
+    def l1_plan_forward(self, given: Embeddings, epsilon: float, least: float, iterations: int) -> L1PlanSteps:
+        """`iterations` steps on the distances over their sum, which is `least` at least."""
+        b, n, d = given.slots.shape
+        new = given.slots.new_empty
         steps = L1PlanSteps(
             new(b, n, n), new(b), new(b, n, n), new(b, iterations, n), new(b, iterations + 1, n), new(b)
         )
-        given = (slots, nodes, counts, starts, beyond, n, d, epsilon, least)
         threads = _threads(b * n * n * (d + iterations * 2))
-        self._call("l1_plan_forward", *given, b, iterations, threads, *steps)
+        self._call("l1_plan_forward", *given, n, d, epsilon, least, b, iterations, threads, *steps)
         return steps
 
     def l1_plan_backward(
         self,
-        slots: Tensor,
-        nodes: Tensor,
-        counts: Tensor,
-        starts: Tensor,
-        beyond: Tensor,
+        given: Embeddings,
         epsilon: float,
         least: float,
         cost: Tensor,
@@ -151,12 +146,12 @@ class Kernels:
         gradient: Tensor,
     ) -> L1PlanGradients:
         """Of the steps with these costs and potentials, given the plan's gradient."""
-        (b, n, d), iterations = slots.shape, rows.shape[1]
-        found = L1PlanGradients(torch.empty_like(slots), torch.empty_like(nodes), slots.new_empty(b, d))
-        given = (slots, nodes, counts, starts, beyond, n, d, epsilon, least)
+        (b, n, d), iterations = given.slots.shape, rows.shape[1]
+        new = given.slots.new_empty
+        found = L1PlanGradients(torch.empty_like(given.slots), torch.empty_like(given.nodes), new(b, d))
         steps = (cost, totals, rows, columns, gradient.contiguous())
         threads = _threads(b * n * n * (d * 2 + iterations * 6))
-        self._call("l1_plan_backward", *given, *steps, b, iterations, threads, *found)
+        self._call("l1_plan_backward", *given, n, d, epsilon, least, *steps, b, iterations, threads, *found)
         return found
 
     def mirror_descent(
