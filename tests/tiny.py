@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
 
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
+from graphwright.losses import LossSettings
 from graphwright.matching import LearnedMatcher
+from graphwright.matching.learned import Temperature
 from graphwright.models import TargetEncoder
 from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, SlotView, Train
 from graphwright.transport import EmbeddingPlan, l1_plan
@@ -34,7 +37,8 @@ def tiny_settings(
         "heads": 2,
         "head_width": 16,
     }
-    small_matching = {"dimension": 8, "target_width": 8, "target_layers": 1, "epsilon": 1e-3, "outer": 5}
+    # Of four slots at dimension 8 this temperature is an epsilon of 1e-3.
+    small_matching = {"dimension": 8, "target_width": 8, "target_layers": 1, "temperature": 2.83e-3, "outer": 5}
     few = {"steps": 4, "batch_size": 8, "workers": 0, "threads": 1, "log_every": 1, "validate_every": 1000}
     cpu = {"accelerator": "cpu", "devices": "1", "validation_samples": 4}
     return Run(
@@ -110,6 +114,14 @@ def random_prediction(
     return Prediction(*(None if tensor is None else tensor.requires_grad_(requires_grad) for tensor in tensors))
 
 
+def undecided(batch: GraphBatch, dtype: torch.dtype = torch.float64) -> Prediction:
+    """Logits that say nothing at all about the graphs."""
+    (b, n), labels, classes = batch.mask.shape, len(batch.vocabulary.nodes), len(batch.vocabulary.edges)
+    edges = torch.zeros(b, n, n, dtype=dtype) if classes == 2 else torch.zeros(b, classes, n, n, dtype=dtype)
+    named = torch.zeros(b, n, labels, dtype=dtype) if labels > 1 else None
+    return Prediction(torch.zeros(b, n, dtype=dtype), edges, named)
+
+
 def sure_prediction(batch: GraphBatch, slots: torch.Tensor) -> Prediction:
     """Logits that leave no doubt about the graphs, node `slots[s, i]` of graph s on slot i."""
     b, n = batch.mask.shape
@@ -119,6 +131,11 @@ def sure_prediction(batch: GraphBatch, slots: torch.Tensor) -> Prediction:
     classes = torch.nn.functional.one_hot(matrix, len(batch.vocabulary.edges)).movedim(-1, 1)
     presence = 2 * batch.mask.gather(1, slots).double() - 1
     return Prediction(100 * presence, 100 * classes.double(), 100 * labels.double())
+
+
+def temperature_of(epsilon: float, slots: int, dimension: int) -> Temperature:
+    """The temperature that is this epsilon at so many slots and at this width."""
+    return Temperature(epsilon * slots**2 * math.sqrt(dimension / 256))
 
 
 def learned_matcher(
@@ -134,6 +151,8 @@ def learned_matcher(
     places: int = 0,
     slot_view: SlotView = SlotView.STATES,
     dtype: torch.dtype = torch.float64,
+    loss: LossSettings | None = None,
+    **options: Any,
 ) -> LearnedMatcher:
     """A matcher of states of width 6, on a two-layer target encoder of width 8."""
     encoder = TargetEncoder(vocabulary, 8, 2, positions, random_signs=random_signs, dropout=0.0, places=places)
@@ -144,10 +163,12 @@ def learned_matcher(
         target_width=8,
         dimension=5,
         embedding_plan=embedding_plan,
-        epsilon=epsilon,
+        temperature=temperature_of(epsilon, slots, 5),
         iterations=iterations,
+        loss=loss or LossSettings(),
         detach_states=detach,
         slot_view=slot_view,
+        **options,
     ).to(dtype)
 
 
@@ -158,3 +179,11 @@ def embeddings(
     generator = torch.Generator().manual_seed(seed)
     shapes = [(len(counts), n, d), (sum(counts), d), (d,)]
     return [torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes]
+
+
+def further_costs(counts: list[int], n: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Costs (b, n, n) beside those of embeddings, one and the same in all columns beyond a sample's nodes."""
+    costs = 5 * torch.rand(len(counts), n, n, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    for sample, count in enumerate(counts):
+        costs[sample, :, count:] = costs[sample, :, -1:].clone()
+    return costs

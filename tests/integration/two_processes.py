@@ -24,6 +24,7 @@ from tiny import tiny_settings
 
 CASES: dict[str, dict[str, Any]] = {
     "learned": {"kind": "learned"},
+    "rounded": {"kind": "learned", "plan": "rounded", "linear_costs": 1.0},
     "taught": {"kind": "taught", "probe_every": 2, "reopened_gap": 10.0},
     "refined": {"kind": "refined"},
     "mirror": {"kind": "mirror"},
@@ -70,7 +71,8 @@ def training(devices: int, **options: Any) -> Run:
     return tiny_settings(
         model={"dropout": 0.2},
         matching={"kind": "taught"},
-        train={"steps": 6, "log_every": 4, "validate_every": 4, "devices": str(devices)} | options,
+        train={"steps": 6, "log_every": 4, "validate_every": 4, "devices": str(devices), "averaging": 0.9}
+        | options,
     )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from graphwright.bench.case import Case
+from graphwright.graphs.prediction import without_self_loops
 from graphwright.transport import EdgeTerm, MatchingProblem, QuadraticForm
 
 STEPS = 20
@@ -23,7 +24,7 @@ def cross_entropy_problem(case: Case, sharpness: float) -> MatchingProblem:
     """
     generator = torch.Generator().manual_seed(1)
     noise = torch.randn(case.prediction.shape, generator=generator)
-    logits = sharpness * (2 * case.prediction - 1) + noise + noise.mT
+    logits = without_self_loops(sharpness * (2 * case.prediction - 1) + noise + noise.mT)
     return MatchingProblem(case.problem.linear, (EdgeTerm(logits, case.target),), case.problem.mask)
 
 
@@ -40,8 +41,7 @@ def _descend(ot: Any, form: QuadraticForm) -> Any:
     n = len(mask)
 
     def operator(plan: Any) -> Any:
-        moved = np.outer(pair_cost @ (plan @ mask), mask) - left @ (plan @ right)
-        return moved - (pair_cost @ plan) * mask**2
+        return np.outer(pair_cost @ (plan @ mask), mask) - left @ (plan @ right)
 
     ones = np.ones(n)
     plan = np.full((n, n), 1 / n)

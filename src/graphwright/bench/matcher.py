@@ -16,7 +16,8 @@ from graphwright.bench.row import Measured, Row
 from graphwright.bench.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
 from graphwright.bench.timing import interleaved_milliseconds
 from graphwright.graphs import GraphBatch
-from graphwright.matching import LearnedMatcher
+from graphwright.losses import LossSettings
+from graphwright.matching import LearnedMatcher, Temperature
 from graphwright.models import NodeEncoder, TargetEncoder
 from graphwright.training.threads import threads
 from graphwright.transport import l1_plan
@@ -92,9 +93,9 @@ def learned_pass(target: GraphBatch, *, encode: bool) -> Callable[[], tuple[Tens
             target_width=TARGET_WIDTH,
             dimension=WIDTH,
             embedding_plan=l1_plan,
-            epsilon=TEMPERATURE / n**2,
+            temperature=Temperature(TEMPERATURE),
             iterations=ITERATIONS,
-            detach_states=False,
+            loss=LossSettings(),
         )
         states = torch.randn(batch, n, STATE_WIDTH, requires_grad=True)
         gradient = torch.randn(batch, n, n)

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     keep_freed_memory()
     try:
         words, overrides = train.split(sys.argv[1:] if argv is None else argv)
-        arguments = parser().parse_args(words, argparse.Namespace(overrides=overrides))
+        arguments = parser().parse_args(words, argparse.Namespace(overrides=overrides, from_shell=argv is None))
         code: int = arguments.run(arguments)
         return code
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +19,7 @@ from graphwright.cli.exit_codes import DONE, INTERRUPTED
 from graphwright.cli.train_help import preset_list, settings_help
 from graphwright.settings import BUDGET, Override, Run, SettingsError, load_run
 from graphwright.training.console import Display
+from graphwright.training.processes import cores, on_cores
 
 OWN = ("--out", "--resume", "--list", "--help")
 CHANGEABLE = (
@@ -91,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     prepare = _resumed if arguments.resume else _fresh
     plan = prepare(arguments.source, arguments.out, arguments.overrides)
+    if arguments.from_shell:
+        plan = replace(plan, run=on_cores(plan.run, cores()))
     console = Console(quiet=not _is_first_process(), highlight=False, soft_wrap=True)
     if plan.first is not None:
         console.print(f"going on from step {plan.first:,} of {plan.folder}, with the settings there")

@@ -17,12 +17,11 @@ from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import BoolArray, FloatArray, SlotScores, slot_scores
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.graphs.distinct import DistinctGraphs
+from graphwright.graphs.prediction import without_self_loops
 from graphwright.transport import (
     Divergence,
     EdgeTerm,
     MatchingProblem,
-    Relaxation,
-    SelfLoops,
     assign,
     conditional_gradient,
 )
@@ -225,9 +224,9 @@ def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray:
     absent = torch.from_numpy(scores.presence[:, :1])
     # The objective counts every pair twice and divides by the square of the size.
     linear = torch.where(batch.mask[:, None, :], -labels, -absent) * 2 / sizes**2
-    logits = torch.from_numpy(scores.edges).movedim(-1, 0).expand(k, -1, -1, -1).contiguous()
-    edges = EdgeTerm(logits, batch.edge_one_hot(torch.float64), Divergence.CROSS_ENTROPY, 1.0)
-    problem = MatchingProblem(linear, (edges,), batch.node_mask(torch.float64), SelfLoops.EXCLUDED, Relaxation())
+    logits = without_self_loops(torch.from_numpy(scores.edges).movedim(-1, 0)[None]).expand(k, -1, -1, -1)
+    edges = EdgeTerm(logits.contiguous(), batch.edge_one_hot(torch.float64), Divergence.CROSS_ENTROPY, 1.0)
+    problem = MatchingProblem(linear, (edges,), batch.node_mask(torch.float64))
     node = assign(-conditional_gradient(problem).matrix)  # of each slot
     presence = batch.mask.gather(1, node)
     on_slots = batch.edge_labels.gather(1, node[:, :, None].expand(k, n, n)).gather(

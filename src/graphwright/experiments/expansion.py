@@ -75,15 +75,11 @@ def _configuration(
 
 
 def build_run(start: str, layers: list[Changes], place: str) -> Run:
-    """A preset with changes laid over it, the last on top: values first, then the temperature, then factors."""
+    """A preset with changes laid over it, the last on top: values first, then factors."""
     values: dict[str, Value] = {}
     for layer in layers:
         values |= layer.set
     run = _load(start, values, place)
-    temperatures = [layer.temperature for layer in layers if layer.temperature is not None]
-    if temperatures:
-        values["matching.epsilon"] = temperatures[-1] / run.task.capacity**2
-        run = _load(start, values, place)
     for layer in layers:
         for key, factor in layer.times.items():
             values[key] = _scaled(run, key, factor, place)

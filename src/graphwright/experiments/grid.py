@@ -41,10 +41,9 @@ class FigureKind(StrEnum):
 
 
 class Changes(Settings):
-    """What is laid over a run: values, a temperature (epsilon N^2) and factors of what is there."""
+    """What is laid over a run: values, and factors of what is there."""
 
     set: Values = Field(default_factory=dict)
-    temperature: Positive | None = None
     times: dict[str, Positive] = Field(default_factory=dict)
 
 

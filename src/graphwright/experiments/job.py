@@ -11,7 +11,7 @@ from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
 from graphwright.experiments.data_file import data_sha256
 from graphwright.settings import Run, TaskSettings
 
-FORMAT = 3
+FORMAT = 4
 """Of what a job leaves behind: a change of it, of a metric or of a default setting needs another number, lest an
 old result be taken."""
 WITHOUT_EFFECT = {"train": {"workers", "log_every", "checkpoint_minutes"}, "model": {"known_graphs"}}

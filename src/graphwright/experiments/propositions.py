@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from graphwright.graphs import Graph, GraphBatch
-from graphwright.matching import LearnedMatcher
+from graphwright.losses import LossSettings
+from graphwright.matching import LearnedMatcher, Temperature
 from graphwright.models import TargetEncoder
 from graphwright.transport import (
     Divergence,
@@ -139,8 +140,8 @@ def _matcher(positions: int, seed: int) -> LearnedMatcher:
             target_width=WIDTH,
             dimension=8,
             embedding_plan=l1_plan,
-            epsilon=1e-3,
+            temperature=Temperature(6e-3),
             iterations=200,
-            detach_states=False,
+            loss=LossSettings(),
         )
     return matcher.double().eval()

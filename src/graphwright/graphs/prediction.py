@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+
+NO_SELF_LOOP = -20.0
+"""Logit of an edge from a slot to itself, which no graph has: certain, and never learned."""
+
+
+def without_self_loops(edges: Tensor) -> Tensor:
+    """Edge logits (..., n, n), or class logits (b, classes, n, n), with "no edge" on the diagonal."""
+    diagonal = torch.eye(edges.shape[-1], dtype=torch.bool, device=edges.device)
+    if edges.ndim == 3:
+        return edges.masked_fill(diagonal, NO_SELF_LOOP)
+    # Of two classes the logit of an edge is their difference.
+    classes = edges.shape[1]
+    certain = edges.new_full((classes, 1, 1), NO_SELF_LOOP if classes > 2 else NO_SELF_LOOP / 2)
+    certain[0] *= -1
+    return torch.where(diagonal, certain, edges)
 
 
 @dataclass(frozen=True, eq=False)

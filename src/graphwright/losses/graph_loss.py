@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from graphwright.graphs import GraphBatch, Prediction
+from graphwright.graphs.prediction import without_self_loops
 from graphwright.losses.costs import diffusion_cost, label_cost, presence_cost
 from graphwright.losses.marginals import PenaltyDirection, marginal_penalty
 from graphwright.transport import (
@@ -22,7 +23,11 @@ from graphwright.transport.relaxations import unchecked_objective
 
 @dataclass(frozen=True)
 class LossSettings:
-    """Weights of the terms (the paper's by default) and how edges are compared."""
+    """Weights of the terms (the paper's by default) and how edges are compared.
+
+    self_loops: whether pairs (i, i) count, as in the paper's sums. Without them a plan that spreads a slot over
+    two nodes is not charged for their pair, and the uniform plan beats permutations of undecided predictions.
+    """
 
     presence: float = 1.0
     node_labels: float = 1.0
@@ -33,8 +38,10 @@ class LossSettings:
     divergence: Divergence = Divergence.CROSS_ENTROPY
     relaxation: Relaxation = Relaxation()
     penalty: PenaltyDirection = PenaltyDirection.FORWARD
+    self_loops: SelfLoops = SelfLoops.INCLUDED
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "self_loops", SelfLoops(self.self_loops))
         object.__setattr__(self, "divergence", Divergence(self.divergence))
         object.__setattr__(self, "penalty", PenaltyDirection(self.penalty))
         for name in ("presence", "node_labels", "edge_labels", "adjacency", "marginals", "diffusion"):
@@ -91,7 +98,7 @@ def graph_loss(
     def edges(term: EdgeTerm | None) -> Tensor:
         if term is None:
             return plan.new_zeros(len(prediction))
-        return unchecked_objective(plan, term, costs.mask, SelfLoops.EXCLUDED, settings.relaxation)
+        return unchecked_objective(plan, term, costs.mask, settings.self_loops, settings.relaxation)
 
     presence, node_labels, diffusion = (
         linear(cost) for cost in (costs.presence, costs.node_labels, costs.diffusion)
@@ -121,11 +128,12 @@ def matching_problem(
     if costs.diffusion is not None:
         linear = linear + settings.diffusion * costs.diffusion
     terms = tuple(term for term in (costs.adjacency, costs.edge_labels) if term is not None)
-    return MatchingProblem(linear, terms, costs.mask, SelfLoops.EXCLUDED, settings.relaxation)
+    return MatchingProblem(linear, terms, costs.mask, settings.self_loops, settings.relaxation)
 
 
 def _costs(prediction: Prediction, target: GraphBatch, settings: LossSettings) -> _Costs:
     _check(prediction, target)
+    prediction = replace(prediction, edges=without_self_loops(prediction.edges))
     dtype = prediction.presence.dtype
     mask = target.node_mask(dtype)
     diffused = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+
 import torch
 from torch import Tensor, nn
 
@@ -11,10 +14,39 @@ from graphwright.matching.matcher import Match, Matcher
 from graphwright.models import NodeEncoder, TargetEncoder
 from graphwright.models.precision import full, without_autocast
 from graphwright.settings import SlotView
-from graphwright.transport import EmbeddingPlan, MatchingProblem, mirror_descent, sinkhorn
+from graphwright.transport import (
+    EmbeddingPlan,
+    MatchingProblem,
+    conditional_gradient,
+    mirror_descent,
+    permutation_matrix,
+    round_to_permutation,
+    sinkhorn,
+)
+from graphwright.transport.plan import marginal_errors
 
+REFERENCE_WIDTH = 256
+"""Width of the embeddings at which a temperature is stated: the paper's."""
+WARM_SHARE = 0.5
+"""Share of the budget after which a plan that began warm is cold."""
 SMALLEST = 1e-30
 """Plan entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """epsilon N^2 at width 256, constant or falling geometrically from `warm` over half of the budget."""
+
+    cold: float
+    warm: float | None = None
+
+    def epsilon(self, progress: float, slots: int, dimension: int) -> float:
+        """Entropic regularisation of a normalised cost: relative contrasts of L1 distances shrink as 1/sqrt(d)."""
+        value = self.cold
+        if self.warm is not None:
+            left = max(1 - progress / WARM_SHARE, 0.0)
+            value = self.cold * (self.warm / self.cold) ** left
+        return value * math.sqrt(REFERENCE_WIDTH / dimension) / slots**2
 
 
 class LearnedMatcher(Matcher):
@@ -22,10 +54,17 @@ class LearnedMatcher(Matcher):
 
     Slot states (with a code of the slot) and target states (padding replaced by one learned vector) are projected
     separately to `dimension`. Gradients flow through plan, cost and the target encoder, and into the predictor's
-    states unless `detach_states`. Where `slot_view` is the graph, a slot is also what the target encoder makes of
-    the predicted graph around it, projected as a target node is: a prediction that is nearly right is then matched
-    before anything is learnt, and what is learnt of the target's nodes holds for the slots as well.
+    states unless `detach_states`. With `linear_costs` what presence, labels and diffusion already say of a slot
+    and a node is added to the distance of their embeddings, detached and in nats.
+
+    A soft plan shows the predictor averages of several nodes. `rounded`, it learns from the nearest permutation
+    instead, and the matcher from the objective of its own soft plan under the detached prediction.
+
+    Where `slot_view` is the graph, a slot is also what the target encoder makes of the predicted graph around it,
+    projected as a target node is.
     """
+
+    probes: Tensor
 
     def __init__(
         self,
@@ -36,9 +75,13 @@ class LearnedMatcher(Matcher):
         target_width: int,
         dimension: int,
         embedding_plan: EmbeddingPlan,
-        epsilon: float,
+        temperature: Temperature,
         iterations: int,
-        detach_states: bool,
+        loss: LossSettings,
+        detach_states: bool = False,
+        linear_costs: float = 0.0,
+        rounded: bool = False,
+        probe_every: int = 50,
         slot_view: SlotView = SlotView.STATES,
     ) -> None:
         super().__init__()
@@ -49,9 +92,16 @@ class LearnedMatcher(Matcher):
         self.project_slots = nn.Sequential(nn.LayerNorm(state_width), nn.Linear(state_width, dimension))
         self.project_nodes = nn.Linear(target_width, dimension)
         self.embedding_plan = embedding_plan
-        self.epsilon = epsilon
+        self.temperature, self.sizes = temperature, (slots, dimension)
+        self.epsilon = temperature.epsilon(0.0, *self.sizes)
         self.iterations = iterations
+        self.loss = loss
         self.detach_states = detach_states
+        self.linear_costs = linear_costs
+        self.rounded = rounded
+        self.probe_every = probe_every
+        # In the state dict, so that a resumed run looks at the same steps.
+        self.register_buffer("probes", torch.zeros((), dtype=torch.int64))
         if slot_view is SlotView.GRAPH:
             # At first the predicted graph counts, not the states, and little of the encodings, which slots lack.
             projection = self.project_slots[1]
@@ -62,20 +112,28 @@ class LearnedMatcher(Matcher):
             if target_encoder.place is not None:
                 nn.init.normal_(target_encoder.place.weight, std=0.02)
 
+    def at(self, progress: float) -> None:
+        """The temperature of this moment."""
+        self.epsilon = self.temperature.epsilon(progress, *self.sizes)
+
     def plan(self, states: Tensor, target: GraphBatch, prediction: Prediction | None = None) -> Tensor:
         """(b, n, n) plans of slot states (b, n, width), and of the prediction where that is looked at."""
         seen = states.detach() if self.detach_states else states
         slots = self.project_slots(seen + self.slot_code)
-        if self.slot_view is SlotView.GRAPH:
-            if prediction is None:
-                raise ValueError("this matcher looks at predicted graphs, and was given none")
+        if prediction is None and (self.linear_costs or self.slot_view is SlotView.GRAPH):
+            raise ValueError("this matcher looks at predicted graphs, and was given none")
+        if prediction is not None and self.slot_view is SlotView.GRAPH:
             slots = slots + self._seen_as_nodes(detached(prediction) if self.detach_states else prediction)
         nodes = self.project_nodes(self.target_encoder.nodes(target))
         beyond = self.project_nodes(self.padding)
         # At these temperatures half the digits are none.
         with without_autocast(states.device):
+            further = None
+            if prediction is not None and self.linear_costs:
+                linear = matching_problem(detached(prediction), target, self.loss).linear
+                further = self.linear_costs * target.capacity * linear
             given = (full(slots), full(nodes), target.sizes, full(beyond))
-            return self.embedding_plan(*given, self.epsilon, self.iterations)
+            return self.embedding_plan(*given, self.epsilon, self.iterations, further)
 
     def _seen_as_nodes(self, prediction: Prediction) -> Tensor:
         """(b, n, dimension) the slots as if they were nodes of a target, absent ones as its padding."""
@@ -86,9 +144,28 @@ class LearnedMatcher(Matcher):
         return result
 
     def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
-        """Plans with gradient."""
+        """Plans with gradient; or permutations, and the objective of the soft plans as the matcher's own loss."""
         plan = self.plan(states, target, prediction)
-        return Match(plan, plan.new_zeros(len(plan)), {"row_entropy": row_entropy(plan, target)})
+        health = {
+            "row_entropy": row_entropy(plan, target),
+            "marginal_error": largest_marginal_error(plan),
+        }
+        nothing = plan.new_zeros(len(plan))
+        if not self.training:
+            return Match(plan, nothing, health)
+        probing = int(self.probes) % self.probe_every == 0
+        self.probes += 1
+        if not (probing or self.rounded):
+            return Match(plan, nothing, health)
+        with without_autocast(states.device):
+            problem = matching_problem(detached(prediction), target, self.loss)
+            own = problem.objective(plan) + self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
+            if probing and problem.relaxation.is_quadratic:
+                solved = conditional_gradient(problem).objective
+                health["gap"] = float(own.detach().sum() / solved.sum().clamp_min(1e-12)) - 1
+            if not self.rounded:
+                return Match(plan, nothing, health)
+            return Match(permutation_matrix(round_to_permutation(plan), plan), own, health)
 
 
 class RefinedMatcher(Matcher):
@@ -134,12 +211,13 @@ class RefinedMatcher(Matcher):
 
 def detached(prediction: Prediction) -> Prediction:
     """The prediction without its gradient."""
-    return Prediction(
-        prediction.presence.detach(),
-        prediction.edges.detach(),
-        None if prediction.node_labels is None else prediction.node_labels.detach(),
-        None if prediction.diffusion is None else prediction.diffusion.detach(),
-    )
+    found = {name: value.detach() for name, value in vars(prediction).items() if value is not None}
+    return replace(prediction, **found)
+
+
+def largest_marginal_error(plan: Tensor) -> float:
+    """Largest distance of any row or column sum of the batch from 1; 0 for no plans."""
+    return max((float(error.max()) for error in marginal_errors(plan) if len(error)), default=0.0)
 
 
 @torch.no_grad()

@@ -25,6 +25,9 @@ class Match:
 class Matcher(nn.Module):
     """Provides plans between predicted slots and target nodes."""
 
+    def at(self, progress: float) -> None:
+        """Told before every step what share of the training's budget is used, 0 to 1."""
+
     def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
         """states (b, n, width) of the predictor, its logits, padded targets -> plans."""
         raise NotImplementedError

@@ -10,9 +10,13 @@ from graphwright.models.precision import full
 
 
 class GraphHead(nn.Module):
-    """MLPs for presence, node labels, optional diffusion, and edges from x_i + x_j, symmetric by construction."""
+    """MLPs for presence, node labels, optional diffusion, and edges from x_i + x_j, symmetric by construction.
 
-    def __init__(self, width: int, hidden: int, vocabulary: Vocabulary, *, diffusion: bool) -> None:
+    With `product` pairs are also told W x_i * W x_j: whether two slots agree is a sum's sign pattern only through
+    many hidden units, and one product.
+    """
+
+    def __init__(self, width: int, hidden: int, vocabulary: Vocabulary, *, diffusion: bool, product: bool) -> None:
         super().__init__()
         labels, classes = len(vocabulary.nodes), len(vocabulary.edges)
         self.presence = _mlp(width, hidden, 1)
@@ -20,6 +24,7 @@ class GraphHead(nn.Module):
         self.diffusion = _mlp(width, hidden, labels) if diffusion else None
         # The first layer is linear in x_i + x_j, so it is applied before the sum, n times instead of n^2.
         self.pair_input = nn.Linear(width, hidden)
+        self.pair_factor = nn.Linear(width, hidden) if product else None
         # One logit says whether there is an edge; with several labels, one logit per class.
         self.pair_output = nn.Sequential(
             nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, classes if classes > 2 else 1)
@@ -30,7 +35,11 @@ class GraphHead(nn.Module):
         ends = self.pair_input(states)
         n = states.shape[1]
         first, second = torch.triu_indices(n, n, 1, device=states.device)
-        upper = full(self.pair_output(ends[:, first] + ends[:, second]))
+        pairs = ends[:, first] + ends[:, second]
+        if self.pair_factor is not None:
+            factors = self.pair_factor(states)
+            pairs = pairs + factors[:, first] * factors[:, second]
+        upper = full(self.pair_output(pairs))
         edges = upper.new_zeros(states.shape[0], n, n, upper.shape[2])
         edges[:, first, second] = upper
         edges[:, second, first] = upper

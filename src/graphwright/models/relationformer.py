@@ -20,8 +20,7 @@ class RelationDecoder(NodeDecoder):
     def forward(self, tokens: Tensor, token_mask: Tensor | None) -> Tensor:
         """tokens (b, k, memory width) -> states (b, n + 1, width), the relation token's last."""
         queries = torch.cat([self.queries, self.relation]).expand(tokens.shape[0], -1, -1)
-        ignored = None if token_mask is None else ~token_mask
-        result: Tensor = self.layers(queries, self.memory(tokens), memory_key_padding_mask=ignored)
+        result: Tensor = self.layers(queries, self.memory(tokens), token_mask)
         return result
 
 

@@ -5,6 +5,7 @@ from graphwright.settings.options import Option, Section, options, sections
 from graphwright.settings.overrides import BUDGET, Override
 from graphwright.settings.presets import Preset, find_preset, presets
 from graphwright.settings.schema import (
+    CORES,
     ENCODERS,
     Accelerator,
     CostKind,
@@ -14,6 +15,8 @@ from graphwright.settings.schema import (
     MatchingKind,
     Metric,
     Model,
+    PairKind,
+    PlanKind,
     Precision,
     Run,
     SlotView,
@@ -34,6 +37,7 @@ from graphwright.settings.yaml_file import to_yaml
 __all__ = [
     "BUDGET",
     "CONFIG",
+    "CORES",
     "ENCODERS",
     "Accelerator",
     "ColoringTask",
@@ -47,7 +51,9 @@ __all__ = [
     "Model",
     "Option",
     "Override",
+    "PairKind",
     "PeakTokens",
+    "PlanKind",
     "Precision",
     "Preset",
     "Run",

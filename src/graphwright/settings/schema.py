@@ -11,7 +11,10 @@ from pydantic import Field, model_validator
 from graphwright.losses import PenaltyDirection
 from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
 from graphwright.settings.tasks import AnyTask, ColoringTask, task_kind
-from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation
+from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation, SelfLoops
+
+CORES = "cores"
+"""What `train.devices` is where every processor core is a device."""
 
 
 class ModelKind(StrEnum):
@@ -19,6 +22,13 @@ class ModelKind(StrEnum):
 
     SLOTS = "slots"
     RELATIONFORMER = "relationformer"
+
+
+class PairKind(StrEnum):
+    """How the states of two slots become one of their pair."""
+
+    SUM = "sum"
+    PRODUCT = "product"
 
 
 class EncoderKind(StrEnum):
@@ -63,6 +73,8 @@ class Model(Settings):
     """Dropout of the Transformer encoder, of the node decoder and of the target encoder."""
     head_width: Count = 128
     """Hidden width of the output MLPs."""
+    pairs: PairKind = PairKind.PRODUCT
+    """What an edge is read from: x_i + x_j (the paper), or also x_i * x_j."""
     known_graphs: Annotated[int, Field(ge=0)] = 0
     """Training graphs that the model recognises as wholes: counted by a run with loss.recognition, not chosen."""
     kind: ModelKind = ModelKind.SLOTS
@@ -94,6 +106,13 @@ class CostKind(StrEnum):
     INNER_PRODUCT = "inner_product"
 
 
+class PlanKind(StrEnum):
+    """Which plan of a learned matcher the predictor learns from."""
+
+    SOFT = "soft"
+    ROUNDED = "rounded"
+
+
 class SlotView(StrEnum):
     """What a learned matcher sees of a slot."""
 
@@ -118,8 +137,16 @@ class Matching(Settings):
     """Width of the compared embeddings, d_m."""
     cost: CostKind = CostKind.L1
     """How the learned matcher compares embeddings."""
-    epsilon: Positive = 4.5e-5
-    """Entropic regularisation on the normalised cost; epsilon N^2 is what means the same at every N."""
+    temperature: Positive = 4.5e-3
+    """Entropic regularisation times N^2 at dimension 256: what means the same at every N, and at every width."""
+    warm_temperature: Positive | None = None
+    """Temperature at the start, falling to `temperature` by half of the budget; none: the same throughout."""
+    linear_costs: NotNegative = 0.0
+    """Weight, beside the embeddings' distance, of what presence, labels and diffusion say; 0: not looked at."""
+    plan: PlanKind = PlanKind.SOFT
+    """The predictor learns from the soft plan (the paper), or from the nearest permutation to it."""
+    learning_rate_factor: Positive = 1.0
+    """Learning rate of the matcher, as a multiple of the predictor's."""
     iterations: Count = 20
     """Sinkhorn steps of the learned matcher, K_m."""
     target_layers: Count = 3
@@ -128,8 +155,8 @@ class Matching(Settings):
     """Width of the target encoder."""
     positions: Annotated[int, Field(ge=0)] = 8
     """Laplacian eigenvectors given to the target encoder; 0 makes the matcher equivariant."""
-    random_signs: bool = True
-    """Flip their signs at random in training."""
+    random_signs: bool = False
+    """Flip their signs at random in training, instead of making the largest entry positive."""
     slot_view: SlotView = SlotView.STATES
     """What the learned matcher sees of a slot: the decoder's state, or also the predicted graph around it."""
     places: bool = False
@@ -161,7 +188,7 @@ class Matching(Settings):
     reopened_gap: Positive = 0.05
     """Taught: the solver comes back once the gap exceeds this."""
     probe_every: Count = 50
-    """Taught: steps between probes of the gap while the solver is off."""
+    """Steps between two looks at how much more the learned plan costs than a solver's."""
 
 
 class Loss(Settings):
@@ -191,6 +218,8 @@ class Loss(Settings):
     """Which side stands inside the logarithm when the order is swapped."""
     penalty: PenaltyDirection = PenaltyDirection.FORWARD
     """Direction of the divergence that penalises wrong marginals."""
+    self_loops: SelfLoops = SelfLoops.INCLUDED
+    """Whether pairs (i, i) count, as in the paper's sums."""
     none_weight: Positive = 0.1
     """Relationformer: weight of a slot that stands for no node, against 1 for one that does."""
     negatives: Count = 3
@@ -248,14 +277,16 @@ class Train(Settings):
     """Weight decay of AdamW."""
     clip: Positive = 1.0
     """Largest norm of the gradient."""
+    averaging: Share = 0.0
+    """Decay of the running mean of the predictor's weights, which is validated and shipped; 0: no mean."""
     precision: Precision = Precision.FLOAT32
     """Arithmetic: single, or mixed with half precision."""
     accelerator: Accelerator = Accelerator.AUTO
     """Kind of device."""
-    devices: Annotated[str, Field(pattern=r"^(auto|[1-9][0-9]*)$", title="a whole number at least 1, or auto")] = (
-        "auto"
-    )
-    """Devices per machine: a number, or auto."""
+    devices: Annotated[
+        str, Field(pattern=r"^(auto|cores|[1-9][0-9]*)$", title="a whole number at least 1, auto, or cores")
+    ] = "auto"
+    """Devices per machine: a number, auto, or cores: `graphwright train` starts a process for each."""
     nodes: Count = 1
     """Machines (torchrun or SLURM start the processes)."""
     workers: Annotated[int, Field(ge=0)] = 1

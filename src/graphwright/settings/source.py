@@ -137,14 +137,11 @@ def _size_layers(source: str, layers: list[Layer]) -> list[Layer]:
     named = ANY_SIZE.fullmatch(source)
     assert named is not None
     base, n = apply(layers), int(named["n"])
-    # epsilon N^2 is what means the same at every size.
-    epsilon = base.matching.epsilon * (base.task.capacity / n) ** 2
     smallest = min(base.task.min_size, n) if isinstance(base.task, ColoringTask) else 1
     return [
         [
             Override("task.capacity", n),
             Override("task.min_size", smallest),
-            Override("matching.epsilon", epsilon),
         ]
     ]
 

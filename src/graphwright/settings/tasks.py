@@ -34,6 +34,8 @@ class ColoringTask(Settings):
     """Samples in all splits; 0 means 20,000 N."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Which data set: sample i is a pure function of seed, split and i."""
+    diffusion: bool = True
+    """Also predict how many neighbours of each colour a region has, and match by it."""
 
     @model_validator(mode="after")
     def _sizes_in_order(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from graphwright.matching import (
     RefinedMatcher,
     SolverMatcher,
     TaughtMatcher,
+    Temperature,
     in_order,
 )
 from graphwright.matching.label_probability import LabelProbabilityMatcher
@@ -27,7 +28,7 @@ from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, R
 from graphwright.models.bags import Bags
 from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
-from graphwright.settings import CostKind, Loss, Matching, MatchingKind, Run, Teacher
+from graphwright.settings import CostKind, Loss, Matching, MatchingKind, PairKind, PlanKind, Run, Teacher
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import Task, known_graphs, task_of
 from graphwright.training.recognition import Recognition, shared_parts
@@ -45,7 +46,8 @@ from graphwright.transport import (
 def loss_settings(loss: Loss) -> LossSettings:
     """The loss's settings."""
     relaxation = Relaxation(loss.objective, loss.order, loss.reading)
-    fields = loss.model_dump(exclude={"objective", "order", "reading", "none_weight", "negatives", "recognition"})
+    apart = {"objective", "order", "reading", "none_weight", "negatives", "recognition"}
+    fields = loss.model_dump(exclude=apart)
     return LossSettings(**fields, relaxation=relaxation)
 
 
@@ -65,7 +67,13 @@ def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor
         relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
         return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)
     decoder = NodeDecoder(*sizes)
-    head = GraphHead(model.width, model.head_width, task.vocabulary, diffusion=task.diffusion)
+    head = GraphHead(
+        model.width,
+        model.head_width,
+        task.vocabulary,
+        diffusion=task.diffusion,
+        product=model.pairs is PairKind.PRODUCT,
+    )
     return GraphPredictor(encoder, decoder, head, recogniser)
 
 
@@ -156,8 +164,12 @@ def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatche
         target_width=matching.target_width,
         dimension=matching.dimension,
         embedding_plan=l1_plan if matching.cost is CostKind.L1 else inner_product_plan,
-        epsilon=matching.epsilon,
+        temperature=Temperature(matching.temperature, matching.warm_temperature),
         iterations=matching.iterations,
+        loss=loss_settings(run.loss),
+        linear_costs=matching.linear_costs,
+        rounded=matching.plan is PlanKind.ROUNDED,
+        probe_every=matching.probe_every,
         detach_states=detach,
         slot_view=matching.slot_view,
     )
@@ -232,6 +244,15 @@ class TrainingModel(nn.Module):
         return criterion(prediction.known, target), weight
 
 
+def parameter_groups(model: TrainingModel, matcher_factor: float) -> list[dict[str, Any]]:
+    """The predictor's parameters and the matcher's, each with the factor of its learning rate."""
+    parts = ((model.predictor, 1.0), (model.matcher, matcher_factor))
+    groups = [{"params": list(part.parameters()), RATE_FACTOR: factor} for part, factor in parts]
+    return [group for group in groups if group["params"]]
+
+
+RATE_FACTOR = "learning_rate_factor"
+"""What an optimiser's group of parameters calls its share of the learning rate."""
 LOSS_TERMS = tuple(field.name for field in fields(GraphLoss) if field.name != "total")
 TERMS = (*LOSS_TERMS, "auxiliary", "recognition")
 """Names of `StepResult.terms`."""

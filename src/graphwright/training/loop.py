@@ -18,10 +18,11 @@ from torch.utils.data import DataLoader
 
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs, inputs_to
-from graphwright.settings import CONFIG, Run, Train, to_yaml
+from graphwright.settings import CONFIG, CORES, Run, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Samples, resolved, task_of, unusable_rows
 from graphwright.training import checkpoint as checkpoints
-from graphwright.training.assembly import TERMS, StepResult, build
+from graphwright.training.assembly import RATE_FACTOR, TERMS, StepResult, build, parameter_groups
+from graphwright.training.averaging import WeightAverage
 from graphwright.training.console import Display
 from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
@@ -91,10 +92,12 @@ class Session:
         self.data = task.data("train")
         self.validation = task.data("validation", limit=train.validation_samples)
         self.model = build(run)
-        optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=train.learning_rate, weight_decay=train.weight_decay
-        )
+        self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
+        groups = parameter_groups(self.model, run.matching.learning_rate_factor)
+        optimizer = torch.optim.AdamW(groups, lr=train.learning_rate, weight_decay=train.weight_decay)
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
+        if self.average is not None:
+            self.average.to(self.fabric.device)
         self.progress, self.window = Progress(), Window()
         self.budget = Budget.of(train, self._order(first=0).steps_per_epoch)
         self.last, self.best = folder / "checkpoints" / "last", folder / "checkpoints" / "best"
@@ -163,7 +166,8 @@ class Session:
         train = self.run.train
         rate = learning_rate(train, self._fraction())
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group[RATE_FACTOR]
+        self.model.matcher.at(self._fraction())
         self.take_back = self._checkpoint_in_memory()
         self.moment = _Moment.STEPPING
         result, norm = self._gradient(*next(batches))
@@ -172,6 +176,8 @@ class Session:
         # The loss scaler of float16 refuses such a step itself, and must hear of it.
         if usable or self.fabric.strategy.precision.state_dict():
             self.optimizer.step()
+            if self.average is not None:
+                self.average.update(self.model.predictor, self.progress.step)
         seconds, stop, values = self._agree(result)
         if usable:
             self.window.add(values | {"gradient_norm": norm}, result.health, train.batch_size)
@@ -255,8 +261,9 @@ class Session:
         metrics: dict[str, Any] = {}
         if self.fabric.is_global_zero:
             indices = range(min(self.run.train.validation_samples, len(self.validation)))
+            predictor = self.model.predictor if self.average is None else self.average.predictor
             result = evaluate_predictor(
-                self.model.predictor, self.validation, list(indices), self.model.vocabulary, self.model.loss
+                predictor, self.validation, list(indices), self.model.vocabulary, self.model.loss
             )
             metrics = result.report.to_json()
         metrics = self.fabric.broadcast(metrics)
@@ -308,7 +315,8 @@ class Session:
                 "precision": self.fabric.strategy.precision.state_dict(),
             }
             optimizer = self.optimizer.optimizer
-            checkpoints.save(path, capture(self.model, optimizer, progress or self.progress, generators, facts))
+            state = capture(self.model, optimizer, progress or self.progress, generators, facts, self.average)
+            checkpoints.save(path, state)
         self.fabric.barrier()
 
     def _gather(self, tensor: Tensor) -> Tensor:
@@ -324,7 +332,8 @@ class Session:
     def _restore(self) -> None:
         saved = checkpoints.load(self.last)
         optimizer = self.optimizer.optimizer
-        self.progress = restore(saved, self.model, optimizer, self.fabric.global_rank, self.fabric.device)
+        rank, device = self.fabric.global_rank, self.fabric.device
+        self.progress = restore(saved, self.model, optimizer, rank, device, self.average)
         self.window = Window.from_json(saved.facts.get("window"))
         self.sittings = list(saved.facts.get("sittings", []))
         if saved.facts.get("precision"):
@@ -351,9 +360,11 @@ def _fabric(train: Train) -> Fabric:
         from lightning.fabric import Fabric
     except ImportError as error:
         raise ImportError("training needs Lightning Fabric: pip install 'graphwright[train]'") from error
+    # A process for each core is the command line's to start: it gives its own command again. Elsewhere one trains.
+    devices = "1" if train.devices == CORES else train.devices
     return Fabric(
-        accelerator=str(train.accelerator),
-        devices=train.devices if train.devices == "auto" else int(train.devices),
+        accelerator="cpu" if train.devices == CORES else str(train.accelerator),
+        devices=devices if devices == "auto" else int(devices),
         num_nodes=train.nodes,
         precision=train.precision.value,
     )

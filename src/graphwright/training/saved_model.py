@@ -35,6 +35,8 @@ KEPT = ("settings", "progress", "sittings")
 """Facts of a run that go along with its model."""
 PREDICTOR = "model.predictor."
 """Begins the names of its weights."""
+AVERAGE = "average.predictor."
+"""Begins the names of their running mean, which is taken instead where a run has one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +175,8 @@ def load_model(source: str) -> SavedModel:
         raise CheckpointError(f"{path}.json does not hold the settings of a run: {error}") from error
     predictor = build_predictor(run)
     tensors = expanded(saved.tensors)
-    weights = {name.removeprefix(PREDICTOR): t for name, t in tensors.items() if name.startswith(PREDICTOR)}
+    prefix = AVERAGE if any(name.startswith(AVERAGE) for name in tensors) else PREDICTOR
+    weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
     try:
         predictor.load_state_dict(weights)
     except RuntimeError as error:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graphwright.training.averaging import WeightAverage
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
 
 
@@ -39,9 +40,12 @@ def capture(
     progress: Progress,
     generators: Tensor,
     facts: Mapping[str, Any],
+    average: WeightAverage | None = None,
 ) -> Checkpoint:
-    """Weights, optimiser state, progress, the random state of every rank (ranks, bytes), and facts beside them."""
+    """Weights and their running mean, optimiser, progress, random states (ranks, bytes), and facts beside them."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    if average is not None:
+        tensors |= {f"average.{name}": tensor for name, tensor in average.state_dict().items()}
     names = _parameter_names(model, optimizer)
     for parameter, state in optimizer.state.items():
         for key, value in state.items():
@@ -56,6 +60,7 @@ def restore(
     optimizer: torch.optim.Optimizer,
     rank: int = 0,
     device: torch.device | None = None,
+    average: WeightAverage | None = None,
 ) -> Progress:
     """Put a captured state back; returns how far it had come."""
     try:
@@ -63,7 +68,9 @@ def restore(
         random = checkpoint.tensors["random"]
     except (KeyError, TypeError) as error:
         raise CheckpointError(f"the checkpoint holds a model, not a run that can go on: {error!r}") from error
-    load_model(checkpoint, model)
+    load_weights(checkpoint, "model.", model)
+    if average is not None:
+        load_weights(checkpoint, "average.", average)
     for parameter, name in _parameter_names(model, optimizer).items():
         prefix = f"optimizer.{name}."
         state = {
@@ -83,12 +90,10 @@ def restore(
     return progress
 
 
-def load_model(checkpoint: Checkpoint, model: nn.Module) -> None:
-    """Put the weights back, refusing any that do not fit."""
+def load_weights(checkpoint: Checkpoint, prefix: str, model: nn.Module) -> None:
+    """Put the weights whose names begin with the prefix back, refusing any that do not fit."""
     weights = {
-        name.removeprefix("model."): value
-        for name, value in checkpoint.tensors.items()
-        if name.startswith("model.")
+        name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)
     }
     try:
         model.load_state_dict(weights)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphwright.transport.checks import check_count, check_like, check_positive, check_shape
+from graphwright.transport.checks import check_count, check_finite, check_like, check_positive, check_shape
 from graphwright.transport.native import kernels_for
 from graphwright.transport.native.library import Embeddings
 from graphwright.transport.sinkhorn import sinkhorn
@@ -21,40 +21,72 @@ LEAST_TOTAL = 1e-6
 class EmbeddingPlan(Protocol):
     """(b, n, n) plans of slots (b, n, d) and nodes (m, d), those of one sample after those of another.
 
-    Sample i has counts[i] of the nodes; `beyond` (d,) stands for each that it has less than slots.
+    Sample i has counts[i] of the nodes; `beyond` (d,) stands for each that it has less than slots. further:
+    (b, n, n) costs added to those of the embeddings before they are divided by their sum; they get no gradient,
+    and all columns beyond a sample's nodes must be alike.
     """
 
     def __call__(
-        self, slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+        self,
+        slots: Tensor,
+        nodes: Tensor,
+        counts: Tensor,
+        beyond: Tensor,
+        epsilon: float,
+        iterations: int,
+        further: Tensor | None = None,
     ) -> Tensor:
         """Plans with gradient."""
 
 
 def l1_plan(
-    slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+    slots: Tensor,
+    nodes: Tensor,
+    counts: Tensor,
+    beyond: Tensor,
+    epsilon: float,
+    iterations: int,
+    further: Tensor | None = None,
 ) -> Tensor:
     """Sinkhorn(C / sum C; epsilon, iterations) with C_ij = |x_i - y_j|_1; see `EmbeddingPlan`.
 
     On the processor distances, steps and gradients of a sample are one pass over what fits into its cache, and a
     sample costs its own size: the nodes beyond it are one column that stands for all of them.
     """
-    _check(slots, nodes, counts, beyond, epsilon, iterations)
+    further = _check(slots, nodes, counts, beyond, epsilon, iterations, further)
     if all(kernels_for(tensor) for tensor in (slots, nodes, beyond)):
-        plan: Tensor = _FusedL1Plan.apply(slots, nodes, counts, beyond, float(epsilon), int(iterations))  # type: ignore[no-untyped-call]
+        given = (slots, nodes, counts, beyond, float(epsilon), int(iterations), further)
+        plan: Tensor = _FusedL1Plan.apply(*given)  # type: ignore[no-untyped-call]
         return plan
-    return _plan(torch.cdist(slots, _padded(nodes, counts, beyond, slots.shape[1]), p=1), epsilon, iterations)
+    cost = torch.cdist(slots, _padded(nodes, counts, beyond, slots.shape[1]), p=1)
+    return _plan(cost, further, epsilon, iterations)
 
 
 def inner_product_plan(
-    slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+    slots: Tensor,
+    nodes: Tensor,
+    counts: Tensor,
+    beyond: Tensor,
+    epsilon: float,
+    iterations: int,
+    further: Tensor | None = None,
 ) -> Tensor:
     """The same with C_ij = -<x_i, y_j>, shifted to start at 0: the sum that normalises it must be positive."""
-    _check(slots, nodes, counts, beyond, epsilon, iterations)
+    further = _check(slots, nodes, counts, beyond, epsilon, iterations, further)
     cost = -slots @ _padded(nodes, counts, beyond, slots.shape[1]).mT
-    return _plan(cost - cost.amin((1, 2), keepdim=True), epsilon, iterations)
+    return _plan(cost - cost.amin((1, 2), keepdim=True), further, epsilon, iterations)
 
 
-def _check(slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int) -> None:
+def _check(
+    slots: Tensor,
+    nodes: Tensor,
+    counts: Tensor,
+    beyond: Tensor,
+    epsilon: float,
+    iterations: int,
+    further: Tensor | None,
+) -> Tensor | None:
+    """Raise unless everything fits; the further costs, detached."""
     check_shape("slots", slots, (-1, -1, -1))
     b, n, d = slots.shape
     if n == 0:
@@ -73,6 +105,12 @@ def _check(slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon
         raise ValueError(f"counts must lie between 0 and {n}, got {min(sizes)} to {max(sizes)}")
     if sum(sizes) != len(nodes):
         raise ValueError(f"counts sum to {sum(sizes)}, and there are {len(nodes)} nodes")
+    if further is None:
+        return None
+    check_shape("further", further, (b, n, n))
+    check_like("further", further, "slots", slots)
+    check_finite("further", further)
+    return further.detach()
 
 
 def _padded(nodes: Tensor, counts: Tensor, beyond: Tensor, n: int) -> Tensor:
@@ -82,7 +120,9 @@ def _padded(nodes: Tensor, counts: Tensor, beyond: Tensor, n: int) -> Tensor:
     return room.index_copy(0, real.flatten().nonzero()[:, 0], nodes).view(len(counts), n, len(beyond))
 
 
-def _plan(cost: Tensor, epsilon: float, iterations: int) -> Tensor:
+def _plan(cost: Tensor, further: Tensor | None, epsilon: float, iterations: int) -> Tensor:
+    if further is not None:
+        cost = cost + further
     total = cost.sum((1, 2), keepdim=True).clamp_min(LEAST_TOTAL)
     # Of an infinite sum every cost is no part at all; the difference makes it NaN, which is refused below.
     return sinkhorn(cost / total + (total - total), epsilon, iterations).matrix
@@ -93,26 +133,36 @@ class _FusedL1Plan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, slots: Tensor, nodes: Tensor, counts: Tensor, beyond: Tensor, epsilon: float, iterations: int
+        ctx: Any,
+        slots: Tensor,
+        nodes: Tensor,
+        counts: Tensor,
+        beyond: Tensor,
+        epsilon: float,
+        iterations: int,
+        further: Tensor | None,
     ) -> Tensor:
         kernels = kernels_for(slots)
         assert kernels is not None
         counts = counts.contiguous()
         starts = counts.cumsum(0) - counts
-        given = Embeddings(slots.contiguous(), nodes.contiguous(), counts, starts, beyond.contiguous())
+        further = None if further is None else further.contiguous()
+        given = Embeddings(slots.contiguous(), nodes.contiguous(), counts, starts, beyond.contiguous(), further)
         steps = kernels.l1_plan_forward(given, epsilon, LEAST_TOTAL, iterations)
         if not math.isfinite(float(steps.mass.sum())):
             for name, tensor in (("slots", slots), ("nodes", nodes), ("beyond", beyond)):
                 if not torch.isfinite(tensor).all():
                     raise ValueError(f"{name} must be finite")
             raise ValueError(f"distances, or distances over epsilon = {epsilon:g}, are too large to be finite")
-        ctx.save_for_backward(*given, steps.cost, steps.totals, steps.rows, steps.columns)
+        # The costs hold what was added to them; backwards it is no longer looked at.
+        ctx.save_for_backward(*given[:5], steps.cost, steps.totals, steps.rows, steps.columns)
         ctx.kernels, ctx.epsilon = kernels, epsilon
         return steps.plan
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        given, steps = Embeddings(*ctx.saved_tensors[:5]), ctx.saved_tensors[5:]
+        slots, nodes, counts, starts, beyond, *steps = ctx.saved_tensors
+        given = Embeddings(slots, nodes, counts, starts, beyond, None)
         found = ctx.kernels.l1_plan_backward(given, ctx.epsilon, LEAST_TOTAL, *steps, gradient)
-        return found.slots, found.nodes, None, found.beyond.sum(0), None, None
+        return found.slots, found.nodes, None, found.beyond.sum(0), None, None, None

@@ -30,7 +30,7 @@ class MatchingProblem:
     linear: Tensor
     terms: tuple[EdgeTerm, ...]
     mask: Tensor
-    self_loops: SelfLoops = SelfLoops.EXCLUDED
+    self_loops: SelfLoops = SelfLoops.INCLUDED
     relaxation: Relaxation = Relaxation()
 
     def __post_init__(self) -> None:

@@ -1,8 +1,9 @@
 """The three relaxations of graph matching: J (Gromov-Wasserstein), J_a and J_b, for any plan and mask.
 
 Notation of the docstrings: T (b, n, n) plan, rows are predicted slots and columns target positions; w mask,
-m its sum; B_w = B * (w w'); r = T w; c = T' 1. A sum over pairs leaves the diagonal out on both sides when
-self-loops are excluded, so that a plan that splits a node is not charged for edges that cannot exist.
+m its sum; B_w = B * (w w'); r = T w; c = T' 1. Sums are over all pairs, (i, i) among them, as in the paper: that
+is what charges a plan for spreading one slot over two nodes. With self-loops excluded the diagonal is left out on
+both sides, and Proposition 3.2 (no spurious minima) does not hold.
 """
 
 from __future__ import annotations

@@ -131,7 +131,9 @@ def test_molecules_have_no_diffusion_here(molecule_run):
 def test_another_matching_is_refused_in_one_line():
     with pytest.raises(SettingsError) as error:
         load_run("coloring10", [Override("model.kind", "relationformer")])
-    assert str(error.value).endswith("model.kind relationformer needs matching.kind labels, got taught")
+    assert str(error.value).endswith(
+        "model.kind relationformer needs matching.kind labels, got conditional_gradient"
+    )
 
 
 def test_settings_without_a_kind_are_those_of_slots():

@@ -77,14 +77,18 @@ def test_a_preset_trains_in_a_folder_of_its_name(calls, capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        "coloring10 --model.width 128 --matching.epsilon=3e-5 --train.minutes 30 --out 'a b'",
-        "--model.width 128 --out 'a b' --matching.epsilon 3e-5 coloring10 --train.minutes=30",
-        "'--out=a b' --train.minutes=30 --model.width=64 coloring10 --model.width=128 --matching.epsilon=3e-5",
+        "coloring10 --model.width 128 --matching.temperature=3e-5 --train.minutes 30 --out 'a b'",
+        "--model.width 128 --out 'a b' --matching.temperature 3e-5 coloring10 --train.minutes=30",
+        "'--out=a b' --train.minutes=30 --model.width=64 coloring10 --model.width=128 --matching.temperature=3e-5",
     ],
 )
 def test_settings_may_stand_anywhere(calls, words):
     assert cli.main(["train", *shlex.split(words)]) == cli.DONE
-    expected = [Override("model.width", 128), Override("matching.epsilon", 3e-5), Override("train.minutes", 30)]
+    expected = [
+        Override("model.width", 128),
+        Override("matching.temperature", 3e-5),
+        Override("train.minutes", 30),
+    ]
     assert calls == [Call(load_run("coloring10", expected), Path("a b"), False)]
 
 
@@ -170,7 +174,7 @@ def test_a_resumed_run_may_be_given_more_time(calls):
 
 
 @pytest.mark.parametrize(
-    "key", ["model.width", "task.seed", "train.seed", "train.learning_rate", "matching.epsilon"]
+    "key", ["model.width", "task.seed", "train.seed", "train.learning_rate", "matching.temperature"]
 )
 def test_a_resumed_run_may_not_become_another(calls, capsys, key):
     leave_run(Path("runs/demo"), load_run("demo"), 700)
@@ -260,11 +264,17 @@ def test_only_the_first_of_many_processes_speaks(calls, monkeypatch, capsys, nam
         ([], "name a preset, a YAML file or a run's folder; `graphwright train --list` shows the presets"),
         (["colouring10"], "there is no preset, file or run folder 'colouring10'; did you mean coloring10?"),
         (
-            ["demo", "--matching.eps", "3"],
-            "--matching.eps: there is no such setting; did you mean matching.epsilon",
+            ["demo", "--matching.temp", "3"],
+            "--matching.temp: there is no such setting; did you mean matching.temperature",
         ),
-        (["demo", "--epsilon", "3"], "--epsilon: there is no such setting; did you mean matching.epsilon"),
-        (["--matching.eps", "demo"], "--matching.eps: there is no such setting; did you mean matching.epsilon"),
+        (
+            ["demo", "--temperature", "3"],
+            "--temperature: there is no such setting; did you mean matching.temperature",
+        ),
+        (
+            ["--matching.temp", "demo"],
+            "--matching.temp: there is no such setting; did you mean matching.temperature",
+        ),
         (["demo", "--resum"], "--resum: there is no such option; did you mean --resume?"),
         (["demo", "--model.width"], "--model.width needs a value, a whole number at least 1"),
         (["demo", "--model.width", "--resume"], "--model.width needs a value, a whole number at least 1"),

@@ -5,8 +5,9 @@ import pytest
 from graphwright.experiments import Scale, expand, grid_names, read_grid
 from graphwright.experiments.expansion import build_run
 from graphwright.experiments.grid import Changes, parse_grid
-from graphwright.settings import SettingsError, load_run
+from graphwright.settings import Run, SettingsError, load_run
 from graphwright.settings.schema import ModelKind
+from graphwright.training import build_matcher
 
 EPSILONS = {  # the paper's table of candidates, in units of 1e-6
     10: (22.5, 30.0, 45.0),
@@ -16,6 +17,11 @@ EPSILONS = {  # the paper's table of candidates, in units of 1e-6
     50: (0.9, 1.2, 1.8),
     60: (0.625, 0.833, 1.25),
 }
+
+
+def epsilon_of(run: Run) -> float:
+    """What the run's plans are regularised with."""
+    return build_matcher(run).epsilon
 
 
 def of_the_paper(name, scale):
@@ -48,7 +54,7 @@ def test_scaling_has_the_papers_epsilons():
         matching = each.jobs[0].run.matching
         assert each.jobs[0].run.task.capacity == each.x
         if each.series == "Matcher":
-            found.setdefault(int(each.x), []).append(1e6 * matching.epsilon)
+            found.setdefault(int(each.x), []).append(1e6 * epsilon_of(each.jobs[0].run))
         else:
             assert (matching.kind, matching.tau, matching.inner, matching.outer) == ("mirror", 0.1, 20, 20)
     for n, values in EPSILONS.items():
@@ -60,7 +66,7 @@ def test_frontier_has_the_papers_steps():
     mirror = {(run.matching.inner, run.matching.outer) for run in runs if run.matching.kind == "mirror"}
     assert mirror == {(inner, outer) for inner in (1, 10, 100) for outer in (10, 100)}
     learned = [run for run in runs if run.matching.kind == "learned"]
-    assert [run.matching.epsilon for run in learned] == pytest.approx([1e-5] * 8)
+    assert [epsilon_of(run) for run in learned] == pytest.approx([1e-5] * 8)
     steps = {(run.matching.iterations, run.loss.marginals) for run in learned}
     assert steps == {(count, weight) for count in (5, 10, 50, 100) for weight in (0.0, 1.0)}
 
@@ -161,14 +167,21 @@ def test_the_comparison_has_every_way_to_find_a_plan():
     assert [each.jobs[0].baseline for each in configurations if not each.trained] == ["barycentre", "nearest"]
 
 
-def test_changes_come_in_order_values_then_temperature_then_factors():
+def test_changes_come_in_order_values_then_factors():
     layers = [
-        Changes(set={"task.capacity": 5, "train.epochs": 7}, temperature=1.0),
-        Changes(set={"task.capacity": 4, "task.min_size": 2}, temperature=3.2e-3, times={"train.epochs": 0.5}),
+        Changes(
+            set={"task.capacity": 5, "train.epochs": 7, "matching.kind": "learned", "matching.temperature": 1.0},
+            times={"matching.temperature": 2},
+        ),
+        Changes(
+            set={"task.capacity": 4, "task.min_size": 2, "matching.temperature": 1.6e-3},
+            times={"train.epochs": 0.5},
+        ),
     ]
     run = build_run("coloring10-cpu", layers, "x.yaml")
     assert (run.task.capacity, run.train.epochs, run.train.minutes) == (4, 4, None)
-    assert run.matching.epsilon == pytest.approx(2e-4)
+    assert run.matching.temperature == pytest.approx(3.2e-3)
+    assert epsilon_of(run) == pytest.approx(4e-4)  # at dimension 64 twice as large
 
 
 @pytest.mark.parametrize("key", ["train.nonsense", "train.epochs", "model.encoder", "nowhere.at_all"])

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from graphwright.graphs import Prediction
+from graphwright.graphs.prediction import NO_SELF_LOOP, without_self_loops
 
 B, N, LABELS, CLASSES = 2, 3, 4, 5
 
@@ -49,6 +50,35 @@ def test_empty_batches_and_no_slots_are_predictions_too(b, n, classes):
     prediction = Prediction(logits(b, n), logits(b, *classes, n, n), logits(b, n, LABELS))
     assert (len(prediction), prediction.capacity) == (b, n)
     assert prediction.adjacency.shape == (b, n, n)
+
+
+@pytest.mark.parametrize("classes", [(), (2,), (4,)])
+def test_without_self_loops_the_diagonal_says_no_edge_and_the_rest_is_as_it_was(classes):
+    given = logits(B, *classes, N, N)
+    kept, found = given.clone(), without_self_loops(given)
+    assert torch.equal(given, kept)
+    assert found.dtype is given.dtype
+    apart = ~torch.eye(N, dtype=torch.bool)
+    assert torch.equal(found[..., apart], given[..., apart])
+    diagonal = found.diagonal(dim1=-2, dim2=-1)
+    if not classes:
+        assert diagonal.eq(NO_SELF_LOOP).all()
+        return
+    assert diagonal[:, 0].min() > 0 > diagonal[:, 1:].max()
+    assert (diagonal[:, 0] - diagonal[:, 1:].amax(1)).min() >= -NO_SELF_LOOP
+
+
+def test_slots_of_several_labels_have_no_edge_to_themselves_with_logits_20_and_minus_20():
+    diagonal = without_self_loops(logits(B, 4, N, N)).diagonal(dim1=-2, dim2=-1)
+    assert torch.equal(diagonal, torch.tensor([20.0, -20.0, -20.0, -20.0])[None, :, None].expand(B, 4, N).double())
+
+
+def test_the_diagonal_without_self_loops_carries_no_gradient():
+    for classes in ((), (3,)):
+        given = logits(B, *classes, N, N).requires_grad_()
+        without_self_loops(given).sum().backward()
+        expected = 1 - torch.eye(N, dtype=given.dtype)
+        assert torch.equal(given.grad, expected.expand_as(given))
 
 
 @pytest.mark.parametrize(

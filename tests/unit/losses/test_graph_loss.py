@@ -9,7 +9,14 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.losses import GraphLoss, LossSettings, PenaltyDirection, graph_loss, matching_problem
-from graphwright.transport import Divergence, Objective, Relaxation, conditional_gradient, mirror_descent
+from graphwright.transport import (
+    Divergence,
+    Objective,
+    Relaxation,
+    SelfLoops,
+    conditional_gradient,
+    mirror_descent,
+)
 
 VOCABULARY = Vocabulary(("C", "N", "O"), ("none", "single", "double"))
 CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4)]
@@ -52,9 +59,10 @@ def perfect(target, confidence=30.0):
     )
 
 
-def test_terms_follow_the_formulas_of_the_specification_for_any_plan():
+@pytest.mark.parametrize("loops", SelfLoops)
+def test_terms_follow_the_formulas_of_the_specification_for_any_plan(loops):
     prediction, target, T = predict(), targets(), plans()
-    loss = graph_loss(prediction, target, T)
+    loss = graph_loss(prediction, target, T, LossSettings(self_loops=loops))
     u, V, Y, G = prediction.presence, prediction.node_labels, prediction.edges, prediction.diffusion
     w, F, B = target.node_mask().double(), target.node_one_hot().double(), target.adjacency().double()
     E, D = target.edge_one_hot().double(), target.adjacency().double() @ target.node_one_hot().double()
@@ -77,9 +85,19 @@ def test_terms_follow_the_formulas_of_the_specification_for_any_plan():
             value = value - (((Z * off) @ T) * (T @ (target_channel * off * w_pairs))).sum((1, 2))
         return value / m**2
 
+    def with_loops(S, channels):
+        value = (r[:, None] @ S @ r[:, :, None])[:, 0, 0]
+        for Z, target_channel in channels:
+            value = value - ((Z @ T) * (T @ (target_channel * w_pairs))).sum((1, 2))
+        return value / m**2
+
+    # No slot has an edge to itself: "none" 20 and every other class -20, whatever was predicted.
+    Y = Y.clone()
+    Y[:, :, range(N), range(N)] = torch.tensor([20.0, -20.0, -20.0], dtype=Y.dtype)[:, None]
     Z = Y[:, 1:].logsumexp(1) - Y[:, 0]
-    adjacency = without_loops(softplus(Z), [(Z, B)])
-    edge_labels = without_loops(Y.logsumexp(1), [(Y[:, c], E[:, c]) for c in range(3)])
+    edge_sums = with_loops if loops is SelfLoops.INCLUDED else without_loops
+    adjacency = edge_sums(softplus(Z), [(Z, B)])
+    edge_labels = edge_sums(Y.logsumexp(1), [(Y[:, c], E[:, c]) for c in range(3)])
     marginals = sum((p * p.log() - p + 1).sum(1) for p in (rho, c))
 
     for name, expected in {
@@ -120,11 +138,16 @@ def test_gradients_pass_gradcheck_in_prediction_and_plan():
     assert torch.autograd.gradcheck(total, inputs)
 
 
+@pytest.mark.parametrize("loops", SelfLoops)
 @pytest.mark.parametrize("objective", Objective)
-def test_solver_objective_is_the_loss_without_the_penalty(objective):
+def test_solver_objective_is_the_loss_without_the_penalty(objective, loops):
     prediction, target, T = predict(), targets(), plans()
     settings = LossSettings(
-        divergence=Divergence.KL, relaxation=Relaxation(objective), edge_labels=0.3, diffusion=0.7
+        divergence=Divergence.KL,
+        relaxation=Relaxation(objective),
+        edge_labels=0.3,
+        diffusion=0.7,
+        self_loops=loops,
     )
     loss = graph_loss(prediction, target, T, settings)
     torch.testing.assert_close(
@@ -173,7 +196,8 @@ def test_solvers_recover_the_alignment_of_a_shuffled_prediction():
         assert plan.objective.max() < 0.1
 
 
-def test_padding_changes_no_term_and_no_gradient():
+@pytest.mark.parametrize("loops", SelfLoops)
+def test_padding_changes_no_term_and_no_gradient(loops):
     """Presence is a mean over slots: it is compared as a sum. Every other term is the same number."""
     small, large = targets(N), targets(N + 3)
     prediction = predict()
@@ -192,11 +216,12 @@ def test_padding_changes_no_term_and_no_gradient():
         tensor.requires_grad_()
     for tensor in (grown.presence, grown.edges, grown.node_labels, grown_plan):
         tensor.requires_grad_()
-    one, other = graph_loss(prediction, small, plan), graph_loss(grown, large, grown_plan)
+    counted = LossSettings(self_loops=loops)
+    one, other = graph_loss(prediction, small, plan, counted), graph_loss(grown, large, grown_plan, counted)
     for name in ("node_labels", "edge_labels", "adjacency", "diffusion", "marginals"):
         torch.testing.assert_close(getattr(one, name), getattr(other, name))
     torch.testing.assert_close(one.presence * N, other.presence * (N + 3))
-    settings = LossSettings(presence=0)
+    settings = LossSettings(presence=0, self_loops=loops)
     graph_loss(prediction, small, plan, settings).total.sum().backward()
     graph_loss(grown, large, grown_plan, settings).total.sum().backward()
     torch.testing.assert_close(prediction.edges.grad, grown.edges.grad[..., :N, :N])
@@ -208,20 +233,24 @@ def test_padding_changes_no_term_and_no_gradient():
 LOGITS = ("presence", "edges", "node_labels", "diffusion")
 
 
-def test_a_sample_alone_is_the_sample_in_its_batch():
+@pytest.mark.parametrize("loops", SelfLoops)
+def test_a_sample_alone_is_the_sample_in_its_batch(loops):
     prediction, target, T = predict(), targets(), plans()
-    together = graph_loss(prediction, target, T)
+    settings = LossSettings(self_loops=loops)
+    together = graph_loss(prediction, target, T, settings)
     for at in range(4):
         alone = graph_loss(
             Prediction(*(getattr(prediction, name)[[at]] for name in LOGITS)),
             GraphBatch(target.mask[[at]], target.node_labels[[at]], target.edge_labels[[at]], VOCABULARY),
             T[[at]],
+            settings,
         )
         for field in fields(GraphLoss):
             torch.testing.assert_close(getattr(alone, field.name)[0], getattr(together, field.name)[at])
 
 
-def test_order_of_slots_and_of_target_nodes_does_not_matter():
+@pytest.mark.parametrize("loops", SelfLoops)
+def test_order_of_slots_and_of_target_nodes_does_not_matter(loops):
     prediction, target, T = predict(), targets(), plans()
     slots = torch.randperm(N, generator=torch.Generator().manual_seed(0))
     order = torch.tensor([[4, 2, 0, 1, 3], [2, 0, 1, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]])
@@ -232,8 +261,11 @@ def test_order_of_slots_and_of_target_nodes_does_not_matter():
         prediction.diffusion[:, slots],
     )
     plan = T[:, slots].gather(2, order[:, None, :].expand(-1, N, -1))
-    loss, other = graph_loss(prediction, target, T), graph_loss(moved, target.permute(order), plan)
-    torch.testing.assert_close(other.total, loss.total)
+    settings = LossSettings(self_loops=loops)
+    loss = graph_loss(prediction, target, T, settings)
+    other = graph_loss(moved, target.permute(order), plan, settings)
+    for field in fields(GraphLoss):
+        torch.testing.assert_close(getattr(other, field.name), getattr(loss, field.name))
 
 
 def test_unlabelled_graphs_have_no_label_terms():
@@ -295,7 +327,9 @@ def test_wrong_capacities_and_plans_are_refused():
 
 
 def test_settings_may_be_given_by_name():
-    settings = LossSettings(divergence="kl", penalty="reverse")
+    settings = LossSettings(divergence="kl", penalty="reverse", self_loops="excluded")
+    assert settings.self_loops is SelfLoops.EXCLUDED
+    assert LossSettings().self_loops is SelfLoops.INCLUDED
     assert settings.divergence is Divergence.KL
     assert settings.penalty is PenaltyDirection.REVERSE
     with pytest.raises(ValueError, match="'l1' is not a valid Divergence"):

@@ -92,11 +92,18 @@ def refined(steps: int, n: int = 5, tau: float = 0.1, *, unrolled: bool = False)
     return RefinedMatcher(learned, LOSS, tau=tau, steps=steps, inner=20, unrolled=unrolled)
 
 
+def test_refined_its_learned_matcher_hears_how_far_the_training_is():
+    matcher = refined(2)
+    matcher.learned.temperature = replace(matcher.learned.temperature, warm=100 * matcher.learned.temperature.cold)
+    matcher.at(0.25)
+    assert matcher.learned.epsilon == pytest.approx(1e-1)
+
+
 def test_refined_by_no_steps_is_the_learned_plan():
     states, prediction, target = case(4)
     matcher = refined(0)
     match = matcher(states, prediction, target)
-    assert torch.equal(match.plan, matcher.learned.plan(states, target))
+    assert torch.equal(match.plan, matcher.learned.plan(states, target, prediction))
     assert match.plan.requires_grad
     assert not match.auxiliary.any()
 
@@ -105,7 +112,7 @@ def test_refined_is_mirror_descent_from_the_learned_plan():
     states, prediction, target = case(5)
     matcher = refined(2)
     match = matcher(states, prediction, target)
-    learned = matcher.learned.plan(states, target)
+    learned = matcher.learned.plan(states, target, prediction)
     problem = matching_problem(prediction, target, LOSS)
     expected = mirror_descent(problem, learned.detach(), tau=0.1, outer=2, inner=20).matrix
     assert torch.equal(match.plan, expected)
@@ -117,7 +124,7 @@ def test_the_refined_matcher_pays_for_its_own_plans_marginals():
     states, prediction, target = case(5)
     matcher = refined(2)
     matcher.learned.epsilon, matcher.learned.iterations = 1e-4, 1  # far from converged
-    learned = matcher.learned.plan(states, target)
+    learned = matcher.learned.plan(states, target, prediction)
     objective = matching_problem(prediction, target, LOSS).objective(learned)
     paid = matcher(states, prediction, target).auxiliary - objective
     assert paid.max() > 1e-2
@@ -139,7 +146,7 @@ def test_unrolled_refinement_is_the_same_plan_with_its_gradient():
 def test_the_unrolled_steps_are_differentiated_through_the_objective_too():
     states, prediction, target = case(5)
     matcher = refined(2, unrolled=True)
-    plan = matcher.learned.plan(states, target).detach().requires_grad_()
+    plan = matcher.learned.plan(states, target, prediction).detach().requires_grad_()
     problem = matching_problem(prediction, target, LOSS)
     assert torch.autograd.gradcheck(lambda start: matcher._unroll(problem, start), plan, atol=1e-6)
 

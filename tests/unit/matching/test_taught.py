@@ -1,5 +1,7 @@
 """The taught matcher: what it teaches, when it stops, when it starts again."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -40,7 +42,7 @@ def test_while_teaching_the_plan_is_the_solvers_and_the_matcher_imitates_it():
     states, prediction, target = case(0)
     matcher = taught(imitation=0.4)
     match = matcher(states, prediction, target)
-    plan, teacher = matcher.learned.plan(states, target), solved(prediction, target).matrix
+    plan, teacher = matcher.learned.plan(states, target, prediction), solved(prediction, target).matrix
     assert torch.equal(match.plan, teacher)
     assert not match.plan.requires_grad
     expected = 0.4 * imitation_loss(plan, teacher, target) + 0.7 * marginal_penalty(plan, LOSS.penalty)
@@ -51,7 +53,7 @@ def test_while_teaching_the_plan_is_the_solvers_and_the_matcher_imitates_it():
 def test_while_teaching_the_matcher_also_minimises_its_own_objective():
     states, prediction, target = case(0, requires_grad=True)
     plain, both = taught(objective=0.0), taught(objective=0.3)
-    own = matching_problem(prediction, target, LOSS).objective(both.learned.plan(states, target))
+    own = matching_problem(prediction, target, LOSS).objective(both.learned.plan(states, target, prediction))
     ours = both(states, prediction, target).auxiliary
     torch.testing.assert_close(ours, plain(states, prediction, target).auxiliary + 0.3 * own)
     ours.sum().backward()
@@ -65,11 +67,18 @@ def test_once_alone_the_plan_is_the_learned_one_with_its_gradient():
     matcher = taught()
     matcher.taught.fill_(False)
     match = matcher(states, prediction, target)
-    assert torch.equal(match.plan, matcher.learned.plan(states, target))
+    assert torch.equal(match.plan, matcher.learned.plan(states, target, prediction))
     assert match.plan.requires_grad
     assert not match.auxiliary.any()
     assert match.health["solver"] == 0.0
     assert "gap" not in match.health
+
+
+def test_the_taught_matcher_hears_how_far_the_training_is():
+    matcher = taught()
+    matcher.learned.temperature = replace(matcher.learned.temperature, warm=100 * matcher.learned.temperature.cold)
+    matcher.at(0.25)
+    assert matcher.learned.epsilon == pytest.approx(1e-2)
 
 
 def test_imitation_is_cross_entropy_on_the_columns_of_real_nodes():
@@ -134,7 +143,7 @@ def test_the_gap_is_the_relative_excess_of_the_learned_plans_objective():
     def cost(plan):
         return (problem.objective(plan) + 0.7 * marginal_penalty(plan, LOSS.penalty)).sum()
 
-    learned = cost(matcher.learned.plan(states, target).detach())
+    learned = cost(matcher.learned.plan(states, target, prediction).detach())
     best = cost(solved(prediction, target).matrix)
     uniform = cost(torch.full((4, 5, 5), 0.2, dtype=torch.float64))
     excess = learned - best
@@ -201,12 +210,13 @@ def test_the_order_of_the_data_can_teach():
     states = torch.zeros(4, 5, 6)  # all slots alike: only their codes and the nodes' places can be matched
     optimizer = torch.optim.Adam(matcher.parameters(), 0.02)
     for _ in range(150):
+        matcher.taught.fill_(True)  # however well this prediction, which is noise, likes the matcher's own plans
         match = matcher(states, prediction, target)
         optimizer.zero_grad()
         match.auxiliary.mean().backward()
         optimizer.step()
     assert torch.equal(match.plan, torch.eye(5).expand(4, 5, 5))
-    plan = matcher.learned.plan(states, target)
+    plan = matcher.learned.plan(states, target, prediction)
     assert plan.diagonal(dim1=1, dim2=2)[target.mask].min() > 0.9
 
 
@@ -242,7 +252,7 @@ def test_evaluation_uses_the_learned_plan_and_changes_nothing():
     matcher = taught().eval()
     before = {name: value.clone() for name, value in matcher.state_dict().items()}
     match = matcher(states, prediction, target)
-    assert torch.equal(match.plan, matcher.learned.plan(states, target))
+    assert torch.equal(match.plan, matcher.learned.plan(states, target, prediction))
     assert not match.auxiliary.any()
     assert all(torch.equal(value, before[name]) for name, value in matcher.state_dict().items())
 

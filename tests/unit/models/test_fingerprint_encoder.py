@@ -35,7 +35,7 @@ def test_padding_changes_nothing(training):
 
 def test_padding_changes_nothing_behind_the_decoder():
     model = GraphPredictor(
-        encoder(), NodeDecoder(3, 8, 2, 2, 0.0, 8), GraphHead(8, 8, LABELLED, diffusion=True)
+        encoder(), NodeDecoder(3, 8, 2, 2, 0.0, 8), GraphHead(8, 8, LABELLED, diffusion=True, product=True)
     ).double()
     short, long = (model(codes([3, 5, 7], length=length)) for length in (4, 11))
     torch.testing.assert_close(short.states, long.states)

@@ -10,9 +10,9 @@ from tiny import LABELLED, PLAIN
 COLOURS = Vocabulary(("red", "green"), ("none", "edge"))
 
 
-def head(vocabulary: Vocabulary, *, diffusion: bool = False) -> GraphHead:
+def head(vocabulary: Vocabulary, *, diffusion: bool = False, product: bool = True) -> GraphHead:
     torch.manual_seed(0)
-    return GraphHead(8, 12, vocabulary, diffusion=diffusion)
+    return GraphHead(8, 12, vocabulary, diffusion=diffusion, product=product)
 
 
 def decoder(slots: int = 5, dropout: float = 0.0) -> NodeDecoder:
@@ -45,8 +45,9 @@ def test_one_node_label_needs_no_logit():
 
 @pytest.mark.parametrize("vocabulary", [LABELLED, COLOURS])
 @pytest.mark.parametrize("slots", [1, 2, 7])
-def test_edge_logits_are_symmetric_to_the_last_bit_and_zero_on_the_diagonal(vocabulary, slots):
-    edges = head(vocabulary)(10 * torch.randn(3, slots, 8)).edges
+@pytest.mark.parametrize("product", [False, True], ids=["sum", "product"])
+def test_edge_logits_are_symmetric_to_the_last_bit_and_zero_on_the_diagonal(vocabulary, slots, product):
+    edges = head(vocabulary, product=product)(10 * torch.randn(3, slots, 8)).edges
     assert torch.equal(edges, edges.mT)
     assert not edges.diagonal(dim1=-2, dim2=-1).any()
     if slots > 1:
@@ -66,12 +67,32 @@ def test_an_edge_depends_on_the_states_of_its_two_ends_and_no_other():
     assert touched.tolist() == [False, True, False, True, False]
 
 
-def test_permuted_states_give_permuted_graphs():
-    module, states, order = head(LABELLED).double(), torch.randn(1, 5, 8).double(), torch.tensor([3, 0, 4, 1, 2])
+@pytest.mark.parametrize("product", [False, True], ids=["sum", "product"])
+def test_permuted_states_give_permuted_graphs(product):
+    module, states = head(LABELLED, product=product).double(), torch.randn(1, 5, 8).double()
+    order = torch.tensor([3, 0, 4, 1, 2])
     plain, moved = module(states), module(states[:, order])
     torch.testing.assert_close(moved.presence, plain.presence[:, order])
     torch.testing.assert_close(moved.node_labels, plain.node_labels[:, order])
     torch.testing.assert_close(moved.edges, plain.edges[..., order, :][..., order])
+
+
+def test_a_sum_cannot_tell_pairs_apart_that_a_product_can():
+    states = torch.randn(1, 4, 8, dtype=torch.float64)
+    states[0, 3] = states[0, 0] + states[0, 1] - states[0, 2]  # the pairs (0, 1) and (2, 3) have one sum
+    for product in (False, True):
+        edges = head(COLOURS, product=product).double()(states).edges[0].detach()
+        assert (float((edges[0, 1] - edges[2, 3]).abs()) > 1e-3) == product
+
+
+def test_an_edge_is_read_from_the_sum_of_its_ends_and_the_product():
+    module, states = head(COLOURS).double(), torch.randn(1, 3, 8, dtype=torch.float64)
+    edges = module(states).edges[0]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        first, second = states[0, i], states[0, j]
+        pair = module.pair_input(first) + module.pair_input(second)
+        pair = pair + module.pair_factor(first) * module.pair_factor(second)
+        torch.testing.assert_close(edges[i, j], module.pair_output(pair)[0])
 
 
 def test_masked_tokens_do_not_count():

@@ -37,7 +37,7 @@ def test_the_first_token_counts_more_than_its_share():
 def test_the_decoder_is_told_and_the_prediction_says_it():
     torch.manual_seed(0)
     for decoder, head in (
-        (NodeDecoder(3, 8, 1, 2, 0.0, 6), GraphHead(8, 8, LABELLED, diffusion=False)),
+        (NodeDecoder(3, 8, 1, 2, 0.0, 6), GraphHead(8, 8, LABELLED, diffusion=False, product=True)),
         (RelationDecoder(3, 8, 1, 2, 0.0, 6), RelationHead(8, 8, LABELLED)),
     ):
         model = GraphPredictor(torch.nn.Identity(), decoder, head, recogniser()).double().eval()

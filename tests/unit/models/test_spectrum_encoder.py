@@ -54,7 +54,7 @@ def test_the_order_of_the_peaks_changes_nothing_but_the_order_of_the_tokens(trai
 
 def test_order_and_padding_change_nothing_behind_the_decoder():
     model = GraphPredictor(
-        encoder(), NodeDecoder(3, 8, 2, 2, 0.0, 8), GraphHead(8, 8, LABELLED, diffusion=True)
+        encoder(), NodeDecoder(3, 8, 2, 2, 0.0, 8), GraphHead(8, 8, LABELLED, diffusion=True, product=True)
     ).double()
     given = inputs([6, 6, 6])
     order = torch.randperm(6, generator=torch.Generator().manual_seed(2))

@@ -33,8 +33,8 @@ def message(source, *overrides):
 
 
 def test_a_file_starts_from_the_defaults(write):
-    run = load_run(write("model:\n  width: 64\nmatching: {kind: labels, epsilon: 1e-3}\n"))
-    assert (run.model.width, run.matching.kind, run.matching.epsilon) == (64, MatchingKind.LABELS, 1e-3)
+    run = load_run(write("model:\n  width: 64\nmatching: {kind: labels, temperature: 1e-3}\n"))
+    assert (run.model.width, run.matching.kind, run.matching.temperature) == (64, MatchingKind.LABELS, 1e-3)
     assert (run.task, run.loss, run.train) == (Run().task, Run().loss, Run().train)
 
 
@@ -65,12 +65,15 @@ def test_a_dotted_name_at_the_top_is_the_setting(write):
     ("text", "expected"),
     [
         (
-            "matching:\n  kind: learned\n  eps: 3\n",
-            "my.yaml:3: matching.eps: there is no such setting; did you mean matching.epsilon",
+            "matching:\n  kind: learned\n  temp: 3\n",
+            "my.yaml:3: matching.temp: there is no such setting; did you mean matching.temperature",
         ),
         ("\nmodle:\n  width: 3\n", "my.yaml:2: modle: there is no such section; did you mean model?"),
         ("zzz: [1]\n", "my.yaml:1: zzz: there is no such section; the sections are task, model, "),
-        ("epsilon: 3\n", "my.yaml:1: epsilon: there is no such setting; did you mean matching.epsilon"),
+        (
+            "temperature: 3\n",
+            "my.yaml:1: temperature: there is no such setting; did you mean matching.temperature",
+        ),
         ("model:\n  width: wide\n", "my.yaml:2: model.width must be a whole number at least 1, got 'wide'"),
         ("model:\n  width: true\n", "my.yaml:2: model.width must be a whole number at least 1, got 'true'"),
         ("model:\n  width:\n", "my.yaml:2: model.width must be a whole number at least 1, got nothing"),
@@ -154,15 +157,17 @@ numbers = st.floats(min_value=1e-300, max_value=1e300)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(epsilon=numbers, rate=numbers, minutes=st.none() | numbers, name=st.text(min_size=1), augment=st.booleans())
+@given(
+    temperature=numbers, rate=numbers, minutes=st.none() | numbers, name=st.text(min_size=1), augment=st.booleans()
+)
 def test_any_run_survives_being_written_and_other_readers_see_the_same(
-    tmp_path, epsilon, rate, minutes, name, augment
+    tmp_path, temperature, rate, minutes, name, augment
 ):
     weights = f"folder/{name}"  # in a folder, since a path called none stands for no path
     run = Run.model_validate(
         {
             "model": {"encoder_weights": weights},
-            "matching": {"epsilon": epsilon},
+            "matching": {"temperature": temperature},
             "train": {"learning_rate": rate, "minutes": minutes, "steps": 3, "augment": augment},
         }
     )

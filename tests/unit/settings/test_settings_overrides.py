@@ -18,14 +18,14 @@ def test_values_are_read_as_their_types():
         "coloring10",
         [
             Override("model.width", "128"),
-            Override("matching.epsilon", "3e-5"),
+            Override("matching.temperature", "3e-5"),
             Override("matching.kind", "mirror"),
             Override("train.augment", "false"),
             Override("train.devices", "2"),
             Override("model.encoder_weights", "some/folder"),
         ],
     )
-    assert (run.model.width, run.matching.epsilon, run.matching.kind) == (128, 3e-5, MatchingKind.MIRROR)
+    assert (run.model.width, run.matching.temperature, run.matching.kind) == (128, 3e-5, MatchingKind.MIRROR)
     assert (run.train.augment, run.train.devices, str(run.model.encoder_weights)) == (False, "2", "some/folder")
 
 
@@ -71,10 +71,10 @@ def test_no_budget_at_all_is_refused():
 @pytest.mark.parametrize(
     ("key", "nearest"),
     [
-        ("matching.eps", "matching.epsilon (a number above 0)"),
-        ("matching.epsilom", "matching.epsilon (a number above 0)"),
-        ("model.epsilon", "matching.epsilon (a number above 0)"),
-        ("eps", "matching.epsilon (a number above 0)"),
+        ("matching.temp", "matching.temperature (a number above 0)"),
+        ("matching.temperatur", "matching.temperature (a number above 0)"),
+        ("model.temperature", "matching.temperature (a number above 0)"),
+        ("temp", "matching.temperature (a number above 0)"),
         ("train.lr", "train.learning_rate (a number above 0)"),
         ("model.with", "model.width (a whole number at least 1)"),
         ("modle.width", "model.width (a whole number at least 1)"),
@@ -115,12 +115,12 @@ def test_a_name_like_no_other_is_answered_with_those_that_there_are():
         ("model.dropout", "1", "must be a number at least 0 and below 1, got '1'"),
         ("model.dropout", "nan", "must be a number at least 0 and below 1, got 'nan'"),
         ("task.capacity", "251", "must be a whole number at least 1 and at most 250, got '251'"),
-        ("matching.epsilon", "0", "must be a number above 0, got '0'"),
-        ("matching.epsilon", "inf", "must be a number above 0, got 'inf'"),
+        ("matching.temperature", "0", "must be a number above 0, got '0'"),
+        ("matching.temperature", "inf", "must be a number above 0, got 'inf'"),
         ("train.learning_rate", "-1", "must be a number above 0, got '-1'"),
         ("train.augment", "maybe", "must be true or false, got 'maybe'"),
         ("train.epochs", "many", "must be a whole number at least 1, or none, got 'many'"),
-        ("train.devices", "0", "must be a whole number at least 1, or auto, got '0'"),
+        ("train.devices", "0", "must be a whole number at least 1, auto, or cores, got '0'"),
         ("model.encoder", "vit", "must be one of cnn, segformer, fingerprint, spectrum, got 'vit'"),
         (
             "model.encoder",

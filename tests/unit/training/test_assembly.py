@@ -6,13 +6,20 @@ import pytest
 import torch
 
 from graphwright.graphs import GraphBatch
-from graphwright.losses import graph_loss, matching_problem
+from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LabelMatcher, LearnedMatcher, RefinedMatcher, SolverMatcher, TaughtMatcher
 from graphwright.settings import MatchingKind
 from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, build_matcher
-from graphwright.training.assembly import LOSS_TERMS, TERMS, StepResult, loss_settings
-from graphwright.transport import inner_product_plan
+from graphwright.training.assembly import (
+    LOSS_TERMS,
+    RATE_FACTOR,
+    TERMS,
+    StepResult,
+    loss_settings,
+    parameter_groups,
+)
+from graphwright.transport import SelfLoops, inner_product_plan
 from tiny import tiny_settings
 
 KINDS = {
@@ -96,14 +103,92 @@ def test_settings_of_the_loss_reach_it():
 
 
 def test_settings_of_the_matcher_reach_it():
-    options = {"kind": "taught", "epsilon": 0.5, "iterations": 3, "cost": "inner_product", "tau": 0.7, "inner": 9}
+    options = {
+        "kind": "taught",
+        "temperature": 0.5,
+        "iterations": 3,
+        "cost": "inner_product",
+        "tau": 0.7,
+        "inner": 9,
+    }
     matcher = build_matcher(tiny_settings(matching=options | {"outer": 4, "probe_every": 11, "gap": 0.01}))
-    assert (matcher.learned.epsilon, matcher.learned.iterations) == (0.5, 3)
+    assert matcher.learned.epsilon == pytest.approx(0.5 * (256 / 8) ** 0.5 / 4**2)
+    assert matcher.learned.iterations == 3
     assert matcher.learned.embedding_plan is inner_product_plan
     solver = matcher.solve.settings
     assert (solver.tau, solver.outer, solver.inner, matcher.probe_every, matcher.gap) == (0.7, 4, 9, 11, 0.01)
     refined = build_matcher(tiny_settings(matching={"kind": "refined", "refinement": 6, "tau": 0.7}))
     assert (refined.steps, refined.tau) == (6, 0.7)
+
+
+def test_settings_of_a_learned_matcher_reach_it():
+    run = tiny_settings(
+        matching={
+            "kind": "learned",
+            "temperature": 1e-2,
+            "warm_temperature": 1.0,
+            "linear_costs": 0.7,
+            "plan": "rounded",
+            "probe_every": 7,
+        },
+        loss={"marginals": 0.3, "self_loops": "excluded"},
+    )
+    matcher = build_matcher(run)
+    factor = (256 / 8) ** 0.5 / 4**2
+    assert matcher.epsilon == pytest.approx(factor)
+    matcher.at(1.0)
+    assert matcher.epsilon == pytest.approx(1e-2 * factor)
+    assert (matcher.linear_costs, matcher.rounded, matcher.probe_every) == (0.7, True, 7)
+    assert matcher.loss == loss_settings(run.loss)
+    plain = build_matcher(tiny_settings(matching={"kind": "learned"}))
+    assert (plain.linear_costs, plain.rounded, plain.loss) == (0.0, False, LossSettings())
+
+
+def test_self_loops_count_unless_the_settings_say_otherwise():
+    assert loss_settings(tiny_settings().loss).self_loops is SelfLoops.INCLUDED
+    excluded = tiny_settings(loss={"self_loops": "excluded"})
+    assert loss_settings(excluded.loss).self_loops is SelfLoops.EXCLUDED
+    losses = [float(step(model_of(loss={"self_loops": loops.value})).loss.detach()) for loops in SelfLoops]
+    assert losses[0] > losses[1] + 0.01  # at first plans are spread, and pay for it
+
+
+@pytest.mark.parametrize(("pairs", "product"), [("sum", False), ("product", True)])
+def test_pairs_are_read_as_the_settings_say(pairs, product):
+    assert (model_of(model={"pairs": pairs}).predictor.head.pair_factor is not None) == product
+
+
+@pytest.mark.parametrize("diffusion", [False, True])
+def test_neighbours_colours_are_predicted_and_matched_by_if_the_task_says_so(diffusion):
+    model = model_of(task={"diffusion": diffusion})
+    assert (model.predictor.head.diffusion is not None) == diffusion
+    terms = dict(zip(TERMS, step(model).terms.tolist(), strict=True))
+    assert (terms["diffusion"] > 0) == diffusion
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_parameter_is_in_one_group_and_the_matchers_have_a_rate_of_their_own(kind):
+    model = model_of(matching={"kind": kind})
+    groups = parameter_groups(model, 3.0)
+    assert sorted(id(each) for group in groups for each in group["params"]) == sorted(map(id, model.parameters()))
+    factors = {id(each): group[RATE_FACTOR] for group in groups for each in group["params"]}
+    for name, parameter in model.named_parameters():
+        assert factors[id(parameter)] == (3.0 if name.startswith("matcher.") else 1.0), name
+    assert len(groups) == (2 if list(model.matcher.parameters()) else 1)
+
+
+@pytest.mark.parametrize("linear_costs", [0.0, 1.0])
+def test_under_a_rounded_plan_every_parameter_is_trained(linear_costs):
+    options = {"kind": "learned", "plan": "rounded", "linear_costs": linear_costs}
+    model = model_of(matching=options)
+    result = step(model)
+    result.loss.backward()
+    terms = dict(zip(TERMS, result.terms.tolist(), strict=True))
+    assert terms["auxiliary"] > 0
+    assert terms["marginals"] < 1e-6  # of a permutation
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().max() > 0, name
 
 
 @pytest.mark.parametrize("kind", KINDS)

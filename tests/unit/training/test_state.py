@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from graphwright.training.averaging import WeightAverage
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
-from graphwright.training.state import Progress, capture, load_model, random_state, restore, set_random_state
+from graphwright.training.state import Progress, capture, load_weights, random_state, restore, set_random_state
 
 
 def parts(seed: int = 0) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -118,7 +119,7 @@ def test_random_states_come_back():
 def test_weights_of_another_model_are_refused():
     model, optimizer = parts()
     with pytest.raises(CheckpointError, match=r"does not fit the model[\s\S]*0\.weight"):
-        load_model(captured(model, optimizer), nn.Sequential(nn.Linear(3, 5)))
+        load_weights(captured(model, optimizer), "model.", nn.Sequential(nn.Linear(3, 5)))
 
 
 def test_a_missing_weight_is_refused():
@@ -127,6 +128,21 @@ def test_a_missing_weight_is_refused():
     fewer = {name: tensor for name, tensor in saved.tensors.items() if name != "model.3.bias"}
     with pytest.raises(CheckpointError, match=r"3\.bias"):
         restore(replace(saved, tensors=fewer), model, optimizer)
+
+
+def test_a_running_mean_is_captured_and_comes_back():
+    model, optimizer = parts()
+    average, other = WeightAverage(model, 0.9), WeightAverage(parts(seed=1)[0], 0.9)
+    step(model, optimizer)
+    average.update(model, 0)
+    saved = capture(model, optimizer, Progress(), random_state()[None], {}, average)
+    names = {name for name in saved.tensors if name.startswith("average.")}
+    assert names == {f"average.predictor.{name}" for name in model.state_dict()}
+    restore(saved, model, optimizer, average=other)
+    assert equal(dict(other.state_dict()), dict(average.state_dict()))
+    without = {name: tensor for name, tensor in saved.tensors.items() if name not in names}
+    with pytest.raises(CheckpointError, match="does not fit the model"):
+        restore(replace(saved, tensors=without), model, optimizer, average=other)
 
 
 @pytest.mark.parametrize("lost", ["random", "progress"])

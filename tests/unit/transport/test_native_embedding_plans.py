@@ -10,14 +10,14 @@ from torch import Tensor
 from graphwright.transport import l1_plan
 from graphwright.transport.native import library
 from graphwright.transport.native.library import load
-from tiny import embeddings
+from tiny import embeddings, further_costs
 
 pytestmark = pytest.mark.skipif(load() is None, reason="no compiled kernels here")
 
 
-def plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon) -> tuple[Tensor, ...]:
+def plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon, further=None) -> tuple[Tensor, ...]:
     variables = [tensor.clone().requires_grad_() for tensor in (slots, nodes, beyond)]
-    plan = l1_plan(variables[0], variables[1], torch.tensor(counts), variables[2], epsilon, 20)
+    plan = l1_plan(variables[0], variables[1], torch.tensor(counts), variables[2], epsilon, 20, further)
     return plan.detach(), *torch.autograd.grad((plan * weight).sum(), variables)
 
 
@@ -30,15 +30,18 @@ def steepness(slots: Tensor, epsilon: float) -> float:
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 10, 20, 33, 60])
 @pytest.mark.parametrize("d", [1, 8, 19, 64])
 @pytest.mark.parametrize("temperature", [1.0, 4.5e-3])
-def test_the_fused_kernel_is_as_exact_as_double_precision_torch(monkeypatch, n, d, temperature):
+@pytest.mark.parametrize("with_further", [False, True])
+def test_the_fused_kernel_is_as_exact_as_double_precision_torch(monkeypatch, n, d, temperature, with_further):
     counts = np.random.default_rng(n).integers(0, n + 1, 5).tolist()
     slots, nodes, beyond = embeddings(counts, n, d, n, torch.float32)
     weight = torch.randn(5, n, n, generator=torch.Generator().manual_seed(1))
     epsilon = temperature / n**2
-    ours = plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon)
+    further = further_costs(counts, n, n, torch.float32) if with_further else None
+    ours = plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon, further)
     monkeypatch.setattr(library, "load", lambda: None)
     double = (tensor.double() for tensor in (slots, nodes))
-    exact = plan_and_gradients(*double, counts, beyond.double(), weight.double(), epsilon)
+    further = None if further is None else further.double()
+    exact = plan_and_gradients(*double, counts, beyond.double(), weight.double(), epsilon, further)
     assert (ours[0] - exact[0]).abs().max() < 5e-5
     scale = max(gradient.norm() for gradient in exact[1:])
     for found, expected in zip(ours[1:], exact[1:], strict=True):
@@ -73,10 +76,12 @@ def adversarial(scale: float, counts: list[int]) -> tuple[list[Tensor], Tensor]:
 
 
 @pytest.mark.parametrize(("scale", "epsilon"), ADVERSARIAL)
-def test_on_adversarial_embeddings_both_paths_agree(monkeypatch, scale, epsilon):
+@pytest.mark.parametrize("with_further", [False, True])
+def test_on_adversarial_embeddings_both_paths_agree(monkeypatch, scale, epsilon, with_further):
     counts = [0, 1, 5, 7]
     (slots, nodes, beyond), weight = adversarial(scale, counts)
-    given = (slots, nodes, counts, beyond, weight, epsilon)
+    further = scale * further_costs(counts, 7) if with_further else None
+    given = (slots, nodes, counts, beyond, weight, epsilon, further)
     ours = plan_and_gradients(*given)
     monkeypatch.setattr(library, "load", lambda: None)
     expected = plan_and_gradients(*given)
@@ -116,13 +121,14 @@ def test_a_single_slot_has_nothing_to_choose():
 def test_threads_change_nothing(threads):
     counts = [30 - at % 7 for at in range(64)]
     slots, nodes, beyond = embeddings(counts, 30, 32, dtype=torch.float32)
+    further = further_costs(counts, 30, dtype=torch.float32)
     weight = torch.randn(64, 30, 30, generator=torch.Generator().manual_seed(1))
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        alone = plan_and_gradients(slots, nodes, counts, beyond, weight, 5e-6)
+        alone = plan_and_gradients(slots, nodes, counts, beyond, weight, 5e-6, further)
         torch.set_num_threads(threads)
-        together = plan_and_gradients(slots, nodes, counts, beyond, weight, 5e-6)
+        together = plan_and_gradients(slots, nodes, counts, beyond, weight, 5e-6, further)
     finally:
         torch.set_num_threads(before)
     for one, other in zip(alone, together, strict=True):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.models.encoders.tokens import Tokens
-from graphwright.models.transformer import token_layers
+from graphwright.models.transformer import encoder_layers
 
 
 class FingerprintEncoder(nn.Module):
@@ -20,14 +20,13 @@ class FingerprintEncoder(nn.Module):
         self.start, self.padding = bits, bits + 1
         self.embedding = nn.Embedding(bits + 2, width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
-        self.layers = token_layers(width, layers, heads, dropout)
+        self.layers = encoder_layers(width, layers, heads, dropout)
 
     def forward(self, codes: Tensor) -> Tokens:
         """codes (b, k) int64, each row with a start token, padded -> tokens (b, k, width)."""
         if codes.ndim != 2 or codes.dtype != torch.int64:
             raise ValueError(f"codes must be int64 of shape (b, k), got {codes.dtype} {tuple(codes.shape)}")
-        padded = codes == self.padding
+        real = codes != self.padding
         # Attention without a mask is faster, and most batches of one fingerprint need none.
-        ignored = padded if codes.is_meta or bool(padded.any()) else None
-        tokens: Tensor = self.layers(self.embedding(codes), src_key_padding_mask=ignored)
-        return Tokens(tokens, None if ignored is None else ~ignored)
+        mask = real if codes.is_meta or not bool(real.all()) else None
+        return Tokens(self.layers(self.embedding(codes), mask), mask)

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from graphwright.models.encoders.peak_words import PeakWords
 from graphwright.models.encoders.tokens import Tokens
-from graphwright.models.transformer import token_layers
+from graphwright.models.transformer import encoder_layers
 from graphwright.spectra.tokens import MZ_SCALE, TOKEN_WIDTH
 
 LONGEST, WAVES = 512.0, 16
@@ -68,7 +68,7 @@ class SpectrumEncoder(nn.Module):
         nn.init.normal_(self.adduct.weight, std=width**-0.5)
         self.words = PeakWords(width)
         self.summary = nn.Sequential(nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width))
-        self.layers = token_layers(width, layers, heads, dropout)
+        self.layers = encoder_layers(width, layers, heads, dropout)
 
     def forward(self, inputs: SpectrumInputs) -> Tokens:
         """-> tokens (b, 3 + k, width): summary, precursor, adduct, then the peaks in their order."""
@@ -109,8 +109,8 @@ class SpectrumEncoder(nn.Module):
         tokens = tokens + self._energy(energy)[:, None]
         # Attention without a mask is faster, and a single spectrum needs none.
         needs_mask = mask.is_meta or not bool(mask.all())
-        ignored = torch.cat([mask.new_zeros(mask.shape[0], SPECIAL - 1), ~mask], 1) if needs_mask else None
-        attended = self.layers(tokens[:, 1:], src_key_padding_mask=ignored)
+        seen_by_all = torch.cat([mask.new_ones(mask.shape[0], SPECIAL - 1), mask], 1) if needs_mask else None
+        attended = self.layers(tokens[:, 1:], seen_by_all)
         return torch.cat([tokens[:, :1], attended], 1)
 
     def _waves(self, scaled: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def coloring_config(task: ColoringTask) -> ColoringConfig:
     """The generator's configuration."""
-    return ColoringConfig(**task.model_dump(exclude={"kind", "seed"}))
+    return ColoringConfig(**task.model_dump(exclude={"kind", "seed", "diffusion"}))
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class Coloring:
     """From a picture of coloured regions to the graph of which touch."""
 
     settings: ColoringTask
-    diffusion: bool = False
     ranked: bool = False
     vocabulary: Vocabulary = VOCABULARY
     files: str = "pictures (png, ...)"
@@ -68,6 +67,11 @@ class Coloring:
     def capacity(self) -> int:
         """Largest number of regions."""
         return self.settings.capacity
+
+    @property
+    def diffusion(self) -> bool:
+        """Whether the neighbours' colours are predicted."""
+        return self.settings.diffusion
 
     @property
     def config(self) -> ColoringConfig:

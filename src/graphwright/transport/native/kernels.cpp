@@ -18,16 +18,18 @@ using namespace graphwright;
         sinkhorn_backward<F>(cost, F(epsilon), rows, columns, gradient, batch, n, steps, threads, out);                    \
     }                                                                                                                \
     void l1_plan_forward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const int64_t* starts,              \
-                                  const F* beyond, int64_t n, int64_t d, double epsilon, double least, int64_t batch, int64_t steps,             \
+                                  const F* beyond, const F* further, int64_t n, int64_t d, double epsilon, double least,       \
+                                  int64_t batch, int64_t steps,                                                      \
                                   int64_t threads, F* cost, F* totals, F* plan, F* rows, F* columns, F* mass) {      \
-        l1_plan_forward<F>({x, y, counts, starts, beyond, n, d}, F(epsilon), F(least), batch, steps, threads, cost, totals,  \
+        l1_plan_forward<F>({x, y, counts, starts, beyond, further, n, d}, F(epsilon), F(least), batch, steps, threads, cost, totals,  \
                            plan, rows, columns, mass);                                                               \
     }                                                                                                                \
     void l1_plan_backward_##SUFFIX(const F* x, const F* y, const int64_t* counts, const int64_t* starts,             \
-                                   const F* beyond, int64_t n, int64_t d, double epsilon, double least, const F* cost, const F* totals,          \
+                                   const F* beyond, const F* further, int64_t n, int64_t d, double epsilon, double least,     \
+                                   const F* cost, const F* totals,                                                   \
                                    const F* rows, const F* columns, const F* gradient, int64_t batch, int64_t steps, \
                                    int64_t threads, F* to_x, F* to_y, F* to_beyond) {                                \
-        l1_plan_backward<F>({x, y, counts, starts, beyond, n, d}, F(epsilon), F(least), cost, totals, rows, columns,         \
+        l1_plan_backward<F>({x, y, counts, starts, beyond, further, n, d}, F(epsilon), F(least), cost, totals, rows, columns,         \
                             gradient, batch, steps, threads, to_x, to_y, to_beyond);                                 \
     }                                                                                                                \
     void mirror_descent_##SUFFIX(const F* linear, const F* mask, const F* pair_cost, const F* target_cost,           \

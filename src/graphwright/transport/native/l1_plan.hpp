@@ -8,10 +8,11 @@
 namespace graphwright {
 
 // x: (batch, n, d). y: (sum of counts, d), the nodes of sample i after starts[i] of others. beyond: (d).
+// further: (batch, n, n) costs beside the distances, alike in all columns beyond the nodes; or null.
 template <class F> struct Embeddings {
     const F *x, *y;
     const int64_t *counts, *starts;
-    const F* beyond;
+    const F *beyond, *further;
     int64_t n, d;
 
     Nodes<F> nodes(int64_t sample) const { return {y + starts[sample] * d, counts[sample], d, beyond}; }
@@ -19,7 +20,7 @@ template <class F> struct Embeddings {
     int64_t columns(int64_t sample) const { return std::min(counts[sample] + 1, n); }
 };
 
-// cost: (batch, n, n), of whose columns the first count. totals: (batch) what the distances sum to, least at least.
+// cost: (batch, n, n), of whose columns the first count. totals: (batch) what the costs sum to, least at least.
 // mass: (batch) of the plan, which is finite only if the embeddings and their distances are.
 template <class F>
 void l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t batch, int64_t steps, int64_t threads,
@@ -33,6 +34,11 @@ void l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t bat
             const int64_t distinct = given.columns(sample), copies = n - distinct + 1;
             F *own_cost = cost + sample * n * n, *own_plan = plan + sample * n * n;
             l1_distances(given.x + sample * n * given.d, given.nodes(sample), n, distinct, n, own_cost);
+            if (given.further) {
+                const F* own_further = given.further + sample * n * n;
+                for (int64_t i = 0; i < n; ++i)
+                    for (int64_t j = 0; j < distinct; ++j) own_cost[i * n + j] += own_further[i * n + j];
+            }
             F total = 0;
             for (int64_t i = 0; i < n; ++i) {
                 F row = 0;

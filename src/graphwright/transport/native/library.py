@@ -24,8 +24,8 @@ ARGUMENTS = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
 SIGNATURES = {
     "sinkhorn_forward": "pdiiiipppppp",
     "sinkhorn_backward": "pdpppiiiip",
-    "l1_plan_forward": "pppppiiddiiipppppp",
-    "l1_plan_backward": "pppppiiddpppppiiippp",
+    "l1_plan_forward": "ppppppiiddiiipppppp",
+    "l1_plan_backward": "ppppppiiddpppppiiippp",
     "mirror_descent": "ppppppiippiidiidipppp",
     "conditional_gradient": "ppppppiipiiidipppp",
 }
@@ -56,10 +56,11 @@ class Embeddings(NamedTuple):
     counts: Tensor
     starts: Tensor
     beyond: Tensor
+    further: Tensor | None
 
 
 class L1PlanSteps(NamedTuple):
-    """K Sinkhorn steps on L1 distances divided by their sum.
+    """K Sinkhorn steps on L1 distances, and further costs, divided by their sum.
 
     cost: (b, n, n), of which columns beyond a sample's are not set. totals: (b,) the sums. plan: (b, n, n).
     rows: (b, K, n) and columns: (b, K + 1, n) potentials. mass: (b,) of the plans, finite if all else is.
