@@ -13,11 +13,14 @@ from graphwright.losses import LossSettings
 from graphwright.matching import LearnedMatcher
 from graphwright.matching.learned import Temperature
 from graphwright.models import TargetEncoder
-from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, SlotView, Train
+from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, Train
 from graphwright.transport import EmbeddingPlan, l1_plan
 
 LABELLED = Vocabulary(("a", "b", "c"), ("none", "single", "double"))
 PLAIN = Vocabulary()
+
+WITH_STATE = {"kind": "learned", "plan": "rounded", "linear_costs": 1.0, "probe_every": 2}
+"""Settings of a matcher that learns from a loss of its own and counts the steps it has seen."""
 
 
 def tiny_settings(
@@ -148,14 +151,12 @@ def learned_matcher(
     iterations: int = 20,
     detach: bool = False,
     random_signs: bool = False,
-    places: int = 0,
-    slot_view: SlotView = SlotView.STATES,
     dtype: torch.dtype = torch.float64,
     loss: LossSettings | None = None,
     **options: Any,
 ) -> LearnedMatcher:
     """A matcher of states of width 6, on a two-layer target encoder of width 8."""
-    encoder = TargetEncoder(vocabulary, 8, 2, positions, random_signs=random_signs, dropout=0.0, places=places)
+    encoder = TargetEncoder(vocabulary, 8, 2, positions, random_signs=random_signs, dropout=0.0)
     return LearnedMatcher(
         encoder,
         slots=slots,
@@ -167,7 +168,6 @@ def learned_matcher(
         iterations=iterations,
         loss=loss or LossSettings(),
         detach_states=detach,
-        slot_view=slot_view,
         **options,
     ).to(dtype)
 

@@ -20,17 +20,15 @@ from graphwright.settings import Run
 from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, loop, train
 from graphwright.training.order import StepOrder
-from tiny import tiny_settings
+from tiny import WITH_STATE, tiny_settings
 
 CASES: dict[str, dict[str, Any]] = {
     "learned": {"kind": "learned"},
-    "rounded": {"kind": "learned", "plan": "rounded", "linear_costs": 1.0},
-    "taught": {"kind": "taught", "probe_every": 2, "reopened_gap": 10.0},
-    "refined": {"kind": "refined"},
+    "with state": WITH_STATE,
     "mirror": {"kind": "mirror"},
 }
 STEPS = 3
-"""Gradients of this many steps, so that the taught matcher is seen in each of its phases."""
+"""Gradients of this many steps, so that a matcher is seen with a probe, without one, and with one again."""
 
 
 def case(name: str) -> Run:
@@ -53,8 +51,6 @@ def gradients(
     order = StepOrder(len(data), run.train.batch_size, 0, rank=rank, ranks=ranks)
     found = {}
     for step, (batch, _) in enumerate(zip(order, range(STEPS), strict=False)):
-        if step == 1 and hasattr(model.matcher, "taught"):
-            model.matcher.taught.fill_(False)  # alone; the next step is a probe
         images, target = data.collate([data[index] for index in batch])
         model.zero_grad()
         result = wrapped(images.double(), target.mask, target.node_labels, target.edge_labels)
@@ -70,7 +66,7 @@ def training(devices: int, **options: Any) -> Run:
     """A run in which everything is random that can be."""
     return tiny_settings(
         model={"dropout": 0.2},
-        matching={"kind": "taught"},
+        matching=WITH_STATE,
         train={"steps": 6, "log_every": 4, "validate_every": 4, "devices": str(devices), "averaging": 0.9}
         | options,
     )

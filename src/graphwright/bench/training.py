@@ -14,12 +14,12 @@ from graphwright.bench.training_loop import measure_loop
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs
 from graphwright.settings import MatchingKind, Run
+from graphwright.settings.schema import ModelKind
 from graphwright.tasks import resolved, task_of
 from graphwright.training import TrainingModel, build
 from graphwright.training.threads import threads
 
 PEER = MatchingKind.CONDITIONAL_GRADIENT
-MATCHERS = (MatchingKind.LEARNED, MatchingKind.TAUGHT, MatchingKind.REFINED)
 BATCH = 32
 """Samples of a step: enough to keep two cores busy, few enough for steps of seconds at N = 60."""
 PLAN_REPEATS = 3
@@ -53,19 +53,18 @@ def measure_training(
 def measure_presets(
     load: Callable[[str], Run], names: Sequence[str], batch: int = BATCH, repeats: int = 2, count: int = 2
 ) -> Iterator[Row]:
-    """Rows for each preset with a matcher that learns: its step with that and with the learned matcher alone.
+    """A row for each preset: its step with the learned matcher. Batches have one size for all.
 
-    Batches have one size for all. A taught matcher is measured while it is taught; afterwards it costs what the
-    learned one does.
+    Baselines are left out: another model has no such matcher, and another solver changes nothing here.
     """
+    measured: list[Run] = []
     with threads(count):
         for name in names:
-            run = load(name)
-            if run.matching.kind not in MATCHERS:
+            run = with_batch(with_matching(load(name), MatchingKind.LEARNED), batch)
+            if run.model.kind is not ModelKind.SLOTS or run in measured:
                 continue
-            run = resolved(with_batch(run, batch))
-            kinds = dict.fromkeys((run.matching.kind, MatchingKind.LEARNED))
-            for row in _step_rows(run, count, repeats, tuple(kinds)):
+            measured.append(run)
+            for row in _step_rows(resolved(run), count, repeats, (MatchingKind.LEARNED,)):
                 yield replace(row, name=f"{row.name}, {name}")
 
 

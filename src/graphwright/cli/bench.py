@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from graphwright.bench import BENCHMARKS, Remark, Row, scaling_figure, table
+from graphwright.bench import BENCHMARKS, LONG, Remark, Row, scaling_figure, table
 from graphwright.cli.exit_codes import DONE, SOME_FAILED
 
 PLOTTED = "scaling"
@@ -25,7 +25,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Measure our speed beside a named peer's, in one run. Times are milliseconds per sample; "
         "the ratio says how many times faster ours is. Close other programs first.",
     )
-    parser.add_argument("name", choices=[*BENCHMARKS, "all"], help="what to measure")
+    parser.add_argument(
+        "name", choices=[*BENCHMARKS, "all"], help=f"what to measure; all: everything but {', '.join(LONG)}"
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write the rows to this file")
     parser.add_argument(
         "--plot", type=Path, metavar="PNG", help="of scaling (or all): also draw how cost grows with n and batch"
@@ -35,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print a table, write JSON and the plot."""
-    names = list(BENCHMARKS) if arguments.name == "all" else [arguments.name]
+    names = [name for name in BENCHMARKS if name not in LONG] if arguments.name == "all" else [arguments.name]
     if arguments.plot is not None and PLOTTED not in names:
         raise ValueError(f"--plot draws the benchmark {PLOTTED}: graphwright bench {PLOTTED} --plot PNG")
     for path in (arguments.json, arguments.plot):

@@ -50,11 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("GRAPHWRIGHT_DEBUG"):
             raise
-        print(
-            f"graphwright: internal error: {type(error).__name__}: {error}\n"
-            "Set GRAPHWRIGHT_DEBUG=1 to see where, and please report it.",
-            file=sys.stderr,
+        # Of several processes the one that did not fail loses its connection: not a thing to report.
+        further = (
+            "\nSet GRAPHWRIGHT_DEBUG=1 to see where, and please report it." if train.is_first_process() else ""
         )
+        print(f"graphwright: internal error: {type(error).__name__}: {error}{further}", file=sys.stderr)
         return INTERNAL
 
 

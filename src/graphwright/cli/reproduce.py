@@ -19,7 +19,7 @@ from graphwright.training.interrupt import Interrupts
 if TYPE_CHECKING:
     from graphwright.experiments import Configuration, Engine, Estimate, Grid, Progress, Reproduced, Scale, Store
 
-NAMES = ("table1", "table2", "frontier", "scaling", "comparison", "examples", "propositions")
+NAMES = ("table1", "table2", "frontier", "scaling", "comparison", "ablations", "examples", "propositions")
 SCALES = ("smoke", "cpu", "paper")
 PAGES = ("examples", "propositions")
 """They have no runs of their own, only a page: examples draw those of table1, or shipped models."""

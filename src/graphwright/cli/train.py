@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import sys
@@ -90,23 +91,25 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError(
             "name a preset, a YAML file or a run's folder; `graphwright train --list` shows the presets"
         )
+    # Fabric's banner of processes that it starts is no news to a person.
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     prepare = _resumed if arguments.resume else _fresh
     plan = prepare(arguments.source, arguments.out, arguments.overrides)
     if arguments.from_shell:
         plan = replace(plan, run=on_cores(plan.run, cores()))
-    console = Console(quiet=not _is_first_process(), highlight=False, soft_wrap=True)
+    console = Console(quiet=not is_first_process(), highlight=False, soft_wrap=True)
     if plan.first is not None:
         console.print(f"going on from step {plan.first:,} of {plan.folder}, with the settings there")
     try:
         trained = training.train(plan.run, plan.folder, resume=arguments.resume, display=Display(console))
     except KeyboardInterrupt:
-        if _is_first_process():
+        if is_first_process():
             print(_interrupted(plan.folder), file=sys.stderr)
         return INTERRUPTED
     except training.DivergenceError as error:
         # Settings, not a fault of ours: no request to report it.
         raise SettingsError(str(error)) from error
-    if _is_first_process():
+    if is_first_process():
         _draw_samples(plan.folder, console)
     console.print("\n".join(_summary(plan, trained)))
     return DONE
@@ -174,7 +177,7 @@ def _summary(plan: Plan, trained: training.Trained) -> list[str]:
     ]
 
 
-def _is_first_process() -> bool:
+def is_first_process() -> bool:
     """Whether to speak: of the processes that torchrun, SLURM or Fabric started, one does."""
     names = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
     return next((os.environ[name] for name in names if name in os.environ), "0") == "0"

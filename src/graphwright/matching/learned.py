@@ -11,17 +11,13 @@ from torch import Tensor, nn
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
-from graphwright.models import NodeEncoder, TargetEncoder
+from graphwright.models import NodeEncoder
 from graphwright.models.precision import full, without_autocast
-from graphwright.settings import SlotView
 from graphwright.transport import (
     EmbeddingPlan,
-    MatchingProblem,
     conditional_gradient,
-    mirror_descent,
     permutation_matrix,
     round_to_permutation,
-    sinkhorn,
 )
 from graphwright.transport.plan import marginal_errors
 
@@ -29,8 +25,6 @@ REFERENCE_WIDTH = 256
 """Width of the embeddings at which a temperature is stated: the paper's."""
 WARM_SHARE = 0.5
 """Share of the budget after which a plan that began warm is cold."""
-SMALLEST = 1e-30
-"""Plan entries below this are as good as zero; above it a wrong entry still has a gradient in float32."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +53,6 @@ class LearnedMatcher(Matcher):
 
     A soft plan shows the predictor averages of several nodes. `rounded`, it learns from the nearest permutation
     instead, and the matcher from the objective of its own soft plan under the detached prediction.
-
-    Where `slot_view` is the graph, a slot is also what the target encoder makes of the predicted graph around it,
-    projected as a target node is.
     """
 
     probes: Tensor
@@ -82,11 +73,9 @@ class LearnedMatcher(Matcher):
         linear_costs: float = 0.0,
         rounded: bool = False,
         probe_every: int = 50,
-        slot_view: SlotView = SlotView.STATES,
     ) -> None:
         super().__init__()
         self.target_encoder = target_encoder
-        self.slot_view = slot_view
         self.slot_code = nn.Parameter(0.02 * torch.randn(slots, state_width))
         self.padding = nn.Parameter(torch.randn(target_width))
         self.project_slots = nn.Sequential(nn.LayerNorm(state_width), nn.Linear(state_width, dimension))
@@ -102,15 +91,6 @@ class LearnedMatcher(Matcher):
         self.probe_every = probe_every
         # In the state dict, so that a resumed run looks at the same steps.
         self.register_buffer("probes", torch.zeros((), dtype=torch.int64))
-        if slot_view is SlotView.GRAPH:
-            # At first the predicted graph counts, not the states, and little of the encodings, which slots lack.
-            projection = self.project_slots[1]
-            assert isinstance(projection, nn.Linear)
-            nn.init.zeros_(projection.weight)
-            nn.init.zeros_(projection.bias)
-            assert isinstance(target_encoder, TargetEncoder)
-            if target_encoder.place is not None:
-                nn.init.normal_(target_encoder.place.weight, std=0.02)
 
     def at(self, progress: float) -> None:
         """The temperature of this moment."""
@@ -120,10 +100,8 @@ class LearnedMatcher(Matcher):
         """(b, n, n) plans of slot states (b, n, width), and of the prediction where that is looked at."""
         seen = states.detach() if self.detach_states else states
         slots = self.project_slots(seen + self.slot_code)
-        if prediction is None and (self.linear_costs or self.slot_view is SlotView.GRAPH):
+        if prediction is None and self.linear_costs:
             raise ValueError("this matcher looks at predicted graphs, and was given none")
-        if prediction is not None and self.slot_view is SlotView.GRAPH:
-            slots = slots + self._seen_as_nodes(detached(prediction) if self.detach_states else prediction)
         nodes = self.project_nodes(self.target_encoder.nodes(target))
         beyond = self.project_nodes(self.padding)
         # At these temperatures half the digits are none.
@@ -134,14 +112,6 @@ class LearnedMatcher(Matcher):
                 further = self.linear_costs * target.capacity * linear
             given = (full(slots), full(nodes), target.sizes, full(beyond))
             return self.embedding_plan(*given, self.epsilon, self.iterations, further)
-
-    def _seen_as_nodes(self, prediction: Prediction) -> Tensor:
-        """(b, n, dimension) the slots as if they were nodes of a target, absent ones as its padding."""
-        assert isinstance(self.target_encoder, TargetEncoder)
-        here = prediction.presence.sigmoid()[:, :, None]
-        nodes = self.target_encoder.soft(prediction)
-        result: Tensor = self.project_nodes(here * nodes + (1 - here) * self.padding)
-        return result
 
     def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
         """Plans with gradient; or permutations, and the objective of the soft plans as the matcher's own loss."""
@@ -166,47 +136,6 @@ class LearnedMatcher(Matcher):
             if not self.rounded:
                 return Match(plan, nothing, health)
             return Match(permutation_matrix(round_to_permutation(plan), plan), own, health)
-
-
-class RefinedMatcher(Matcher):
-    """The learned plan, then a few mirror steps from it (SPEC section 2; 0 steps is the paper).
-
-    The predictor is trained on the refined plan. Detached, the matcher learns through its own plan's objective;
-    unrolled, through the steps, from the loss under the refined plan.
-    """
-
-    def __init__(
-        self, learned: LearnedMatcher, loss: LossSettings, *, tau: float, steps: int, inner: int, unrolled: bool
-    ) -> None:
-        super().__init__()
-        self.learned = learned
-        self.loss = loss
-        self.tau = tau
-        self.steps = steps
-        self.inner = inner
-        self.unrolled = unrolled
-
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
-        """Refined plans, and, if detached, the objective of the learned ones as the matcher's own loss."""
-        match: Match = self.learned(states, prediction, target)
-        if self.steps == 0:
-            return match
-        with without_autocast(states.device):
-            problem = matching_problem(detached(prediction), target, self.loss)
-            if self.unrolled:
-                return Match(self._unroll(problem, match.plan), match.auxiliary, match.health)
-            start = match.plan.detach()
-            refined = mirror_descent(problem, start, tau=self.tau, outer=self.steps, inner=self.inner)
-            penalty = self.loss.marginals * marginal_penalty(match.plan, self.loss.penalty)
-            return Match(refined.matrix, problem.objective(match.plan) + penalty, match.health)
-
-    def _unroll(self, problem: MatchingProblem, plan: Tensor) -> Tensor:
-        """(b, n, n) plans after mirror steps (eq. 7, 8) that carry their gradient."""
-        form = problem.quadratic_form()
-        for _ in range(self.steps):
-            cost = plan.shape[1] * form.gradient(plan) - self.tau * plan.clamp_min(SMALLEST).log()
-            plan = sinkhorn(cost, self.tau, self.inner).matrix
-        return plan
 
 
 def detached(prediction: Prediction) -> Prediction:

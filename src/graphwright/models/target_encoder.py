@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from graphwright.graphs import GraphBatch, Prediction, Vocabulary
+from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.models.neighbours import Neighbours
 from graphwright.models.positional import flip_signs, laplacian_encoding
 
@@ -24,10 +24,9 @@ class NodeEncoder(nn.Module, ABC):
 class TargetEncoder(NodeEncoder):
     """Relational GIN: x <- x + MLP((1 + e) y + sum over labels c of A_c W_c y), y = norm(x).
 
-    x starts as the node's label plus, where `positions` > 0, its Laplacian encoding, plus, where `places` > 0, a
-    learned code of its place in the target. Without either it is permutation equivariant: nodes that an
-    automorphism exchanges get the same state. The encodings break that symmetry (appendix B.2); the codes are for
-    targets whose order means something, as that of canonical SMILES does.
+    x starts as the node's label plus, where `positions` > 0, its Laplacian encoding. Without it the encoder is
+    permutation equivariant: nodes that an automorphism exchanges get the same state. The encoding breaks that
+    symmetry (appendix B.2).
     """
 
     def __init__(
@@ -39,14 +38,12 @@ class TargetEncoder(NodeEncoder):
         *,
         random_signs: bool,
         dropout: float,
-        places: int = 0,
     ) -> None:
         super().__init__()
         self.labels = nn.Embedding(len(vocabulary.nodes), width)
         self.positions = positions
         self.random_signs = random_signs
         self.place = nn.Linear(positions, width, bias=False) if positions else None
-        self.codes = nn.Parameter(torch.randn(places, width)) if places else None
         self.layers = nn.ModuleList(
             _Layer(width, relations=len(vocabulary.edges) - 1, dropout=dropout) for _ in range(layers)
         )
@@ -65,37 +62,9 @@ class TargetEncoder(NodeEncoder):
             if self.training and self.random_signs:
                 encoding = flip_signs(encoding)
             states = states + self.place(encoding.flatten(0, 1)[places])
-        if self.codes is not None:
-            states = states + self.codes[places % target.capacity]
         received = Neighbours.of(target).received
         for layer in self.layers:
             states = layer(states, received)
-        result: Tensor = self.norm(states)
-        return result
-
-    def soft(self, prediction: Prediction) -> Tensor:
-        """(b, n, width) states of predicted slots, as of a graph whose nodes, labels and edges are probabilities.
-
-        A prediction that is certain gets the states of its graph, encodings and codes of places apart.
-        """
-        here = prediction.presence.sigmoid()[:, :, None]
-        if prediction.node_labels is None:
-            states = self.labels.weight[0] * here
-        else:
-            states = prediction.node_labels.softmax(2) @ self.labels.weight * here
-        edges = prediction.edges
-        classes = edges.sigmoid()[:, None] if edges.ndim == 3 else edges.softmax(1)[:, 1:]
-        apart = 1 - torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device)
-        joined = classes * (here * here.mT * apart)[:, None]
-        # Side by side, so that the messages of all labels cost one product.
-        relations = joined.transpose(1, 2).flatten(2)
-
-        def received(sent: Tensor) -> Tensor:
-            b, n, _ = sent.shape
-            return torch.bmm(relations, sent.view(b, n, classes.shape[1], -1).transpose(1, 2).flatten(1, 2))
-
-        for layer in self.layers:
-            states = layer(states, received) * here
         result: Tensor = self.norm(states)
         return result
 

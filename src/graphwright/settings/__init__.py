@@ -19,8 +19,6 @@ from graphwright.settings.schema import (
     PlanKind,
     Precision,
     Run,
-    SlotView,
-    Teacher,
     Train,
 )
 from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
@@ -59,10 +57,8 @@ __all__ = [
     "Run",
     "Section",
     "SettingsError",
-    "SlotView",
     "SpectrumTask",
     "TaskSettings",
-    "Teacher",
     "Train",
     "TrainingUnit",
     "find_preset",

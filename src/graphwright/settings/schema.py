@@ -91,8 +91,6 @@ class MatchingKind(StrEnum):
     """Who provides the plan."""
 
     LEARNED = "learned"
-    TAUGHT = "taught"
-    REFINED = "refined"
     MIRROR = "mirror"
     CONDITIONAL_GRADIENT = "conditional_gradient"
     LABELS = "labels"
@@ -113,26 +111,11 @@ class PlanKind(StrEnum):
     ROUNDED = "rounded"
 
 
-class SlotView(StrEnum):
-    """What a learned matcher sees of a slot."""
-
-    STATES = "states"
-    GRAPH = "graph"
-
-
-class Teacher(StrEnum):
-    """What a matcher can be taught by."""
-
-    MIRROR = "mirror"
-    CONDITIONAL_GRADIENT = "conditional_gradient"
-    ORDER = "order"
-
-
 class Matching(Settings):
     """Who says which predicted node stands for which target node, and how."""
 
     kind: MatchingKind = MatchingKind.LEARNED
-    """A learned matcher (plain, taught, or refined by a solver), a solver, the labels, or the data's own order."""
+    """A learned matcher, a solver, the labels alone, or the data's own order."""
     dimension: Count = 128
     """Width of the compared embeddings, d_m."""
     cost: CostKind = CostKind.L1
@@ -157,12 +140,8 @@ class Matching(Settings):
     """Laplacian eigenvectors given to the target encoder; 0 makes the matcher equivariant."""
     random_signs: bool = False
     """Flip their signs at random in training, instead of making the largest entry positive."""
-    slot_view: SlotView = SlotView.STATES
-    """What the learned matcher sees of a slot: the decoder's state, or also the predicted graph around it."""
-    places: bool = False
-    """Give the target encoder each node's place too, where the data's order means something (molecules)."""
     detach_states: bool = False
-    """Stop the plan's gradient from reaching the predictor (always so while and after teaching)."""
+    """Stop the plan's gradient from reaching the predictor."""
     tau: Positive = 0.1
     """Mirror descent: regularisation."""
     outer: Count = 20
@@ -173,20 +152,6 @@ class Matching(Settings):
     """Conditional gradient: steps at most."""
     starts: Count = 1
     """Conditional gradient: starts, the uniform plan first, then random ones; the best result counts."""
-    refinement: Annotated[int, Field(ge=0)] = 3
-    """Refined: mirror steps after the learned plan."""
-    unrolled: bool = False
-    """Refined: the matcher learns through those steps (objective J only), not beside them."""
-    teacher: Teacher = Teacher.MIRROR
-    """Taught: the solver whose plans are imitated, or the data's own order of the nodes (set `places` too)."""
-    imitation: NotNegative = 1.0
-    """Taught: weight of the cross-entropy between the learned and the solver's plan."""
-    own_objective: NotNegative = 1.0
-    """Taught: weight of the objective under the learned plan itself, for what imitation cannot decide."""
-    gap: Positive = 0.02
-    """Taught: the solver is let go once the objective under the learned plan is within this share of its own."""
-    reopened_gap: Positive = 0.05
-    """Taught: the solver comes back once the gap exceeds this."""
     probe_every: Count = 50
     """Steps between two looks at how much more the learned plan costs than a solver's."""
 
@@ -316,6 +281,12 @@ class Train(Settings):
             raise ValueError("give a budget: epochs, steps or minutes")
         return self
 
+    @model_validator(mode="after")
+    def _cores_are_processors(self) -> Self:
+        if self.devices == CORES and self.accelerator not in (Accelerator.AUTO, Accelerator.CPU):
+            raise ValueError(f"devices {CORES} needs accelerator cpu, got {self.accelerator}: give devices, too")
+        return self
+
 
 class Run(Settings):
     """A whole run."""
@@ -367,16 +338,7 @@ class Run(Settings):
     def _solver_takes_the_objective(self) -> Self:
         matching, loss = self.matching, self.loss
         solver = MatchingKind.CONDITIONAL_GRADIENT
-        asked = {
-            "matching.unrolled": matching.kind is MatchingKind.REFINED
-            and matching.unrolled
-            and matching.refinement > 0,
-            f"matching.teacher {solver}": matching.kind is MatchingKind.TAUGHT
-            and matching.teacher is Teacher.CONDITIONAL_GRADIENT,
-            f"matching.kind {solver}": matching.kind is solver,
-        }
-        who = next((name for name, holds in asked.items() if holds), None)
-        if who and not Relaxation(loss.objective, loss.order, loss.reading).is_quadratic:
+        if matching.kind is solver and not Relaxation(loss.objective, loss.order, loss.reading).is_quadratic:
             given = f"{loss.objective}, {loss.order}, {loss.reading}"
-            raise ValueError(f"{who} needs loss.objective J, not swapped literally, got {given}")
+            raise ValueError(f"matching.kind {solver} needs loss.objective J, not swapped literally, got {given}")
         return self

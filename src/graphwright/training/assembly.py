@@ -17,9 +17,7 @@ from graphwright.matching import (
     LabelMatcher,
     LearnedMatcher,
     Matcher,
-    RefinedMatcher,
     SolverMatcher,
-    TaughtMatcher,
     Temperature,
     in_order,
 )
@@ -28,7 +26,7 @@ from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, R
 from graphwright.models.bags import Bags
 from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
-from graphwright.settings import CostKind, Loss, Matching, MatchingKind, PairKind, PlanKind, Run, Teacher
+from graphwright.settings import CostKind, Loss, Matching, MatchingKind, PairKind, PlanKind, Run
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import Task, known_graphs, task_of
 from graphwright.training.recognition import Recognition, shared_parts
@@ -93,28 +91,7 @@ def build_matcher(run: Run) -> Matcher:
         case MatchingKind.ORDER:
             return SolverMatcher(in_order, loss)
         case MatchingKind.LEARNED:
-            return _learned(run, vocabulary, detach=matching.detach_states)
-        case MatchingKind.REFINED:
-            learned = _learned(run, vocabulary, detach=matching.detach_states)
-            return RefinedMatcher(
-                learned,
-                loss,
-                tau=matching.tau,
-                steps=matching.refinement,
-                inner=matching.inner,
-                unrolled=matching.unrolled,
-            )
-        case MatchingKind.TAUGHT:
-            return TaughtMatcher(
-                _learned(run, vocabulary, detach=True),
-                _teacher(matching),
-                loss,
-                imitation=matching.imitation,
-                objective=matching.own_objective,
-                gap=matching.gap,
-                reopened_gap=matching.reopened_gap,
-                probe_every=matching.probe_every,
-            )
+            return _learned(run, vocabulary)
 
 
 @dataclass(frozen=True)
@@ -136,17 +113,7 @@ class _ConditionalGradient:
         return multi_start(problem, solver, self.settings.starts, torch.default_generator).matrix
 
 
-def _teacher(matching: Matching) -> Callable[[MatchingProblem], Tensor]:
-    match matching.teacher:
-        case Teacher.MIRROR:
-            return _Mirror(matching)
-        case Teacher.CONDITIONAL_GRADIENT:
-            return _ConditionalGradient(matching)
-        case Teacher.ORDER:
-            return in_order
-
-
-def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatcher:
+def _learned(run: Run, vocabulary: Vocabulary) -> LearnedMatcher:
     matching = run.matching
     encoder = TargetEncoder(
         vocabulary,
@@ -155,7 +122,6 @@ def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatche
         matching.positions,
         random_signs=matching.random_signs,
         dropout=run.model.dropout,
-        places=run.task.capacity if matching.places else 0,
     )
     return LearnedMatcher(
         encoder,
@@ -170,8 +136,7 @@ def _learned(run: Run, vocabulary: Vocabulary, *, detach: bool) -> LearnedMatche
         linear_costs=matching.linear_costs,
         rounded=matching.plan is PlanKind.ROUNDED,
         probe_every=matching.probe_every,
-        detach_states=detach,
-        slot_view=matching.slot_view,
+        detach_states=matching.detach_states,
     )
 
 

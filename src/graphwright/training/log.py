@@ -12,8 +12,8 @@ from typing import Any, Protocol
 COLUMNS = (
     "step", "seconds", "learning_rate", "samples_per_second", "loss", "presence", "node_labels", "edge_labels",
     "adjacency", "diffusion", "marginals", "auxiliary", "recognition", "gradient_norm", "row_entropy", "gap",
-    "solver", "skipped", "isomorphic", "edit", "aligned_exact", "aligned_edit", "size_accuracy", "node_accuracy",
-    "edge_precision", "edge_recall",
+    "marginal_error", "skipped", "isomorphic", "edit", "aligned_exact", "aligned_edit", "size_accuracy",
+    "node_accuracy", "edge_precision", "edge_recall",
 )  # fmt: skip
 """The CSV's columns: fixed, so that a resumed run appends to the same table."""
 VALIDATION = "isomorphic"

@@ -33,12 +33,16 @@ def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_thread
     assert {row.batch for row in rows} == {4}
 
 
-def test_presets_that_learn_to_match_are_timed_so_and_with_the_learned_matcher_alone():
-    taught = with_matching(TINY, MatchingKind.TAUGHT)
-    runs = {"taught": taught, "learned": with_matching(TINY, MatchingKind.LEARNED)}
-    runs["solver"] = with_matching(TINY, MatchingKind.MIRROR)
+def test_each_preset_is_timed_once_with_the_learned_matcher():
+    wide = tiny_settings(task={"samples": 100}, model={"width": 32}, matching={"kind": "mirror"})
+    runs = {
+        "first": with_matching(TINY, MatchingKind.CONDITIONAL_GRADIENT),
+        "the same but for its matching": with_matching(TINY, MatchingKind.MIRROR),
+        "a baseline": tiny_settings(model={"kind": "relationformer"}, matching={"kind": "labels"}),
+        "wide": wide,
+    }
     rows = list(measure_presets(runs.__getitem__, list(runs), batch=3, repeats=1, count=1))
-    assert [row.name for row in rows] == ["taught, taught", "learned, taught", "learned, learned"]
+    assert [row.name for row in rows] == ["learned, first", "learned, wide"]
     for row in rows:
         assert (row.batch, row.threads) == (3, 1)
         assert row.extras["plan_share"] > 0

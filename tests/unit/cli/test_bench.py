@@ -1,10 +1,11 @@
 """`graphwright bench` as a command: one table, JSON beside it, the plot, and what happens when something fails."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from graphwright.bench import BENCHMARKS, Remark, Row
+from graphwright.bench import BENCHMARKS, LONG, Remark, Row
 from graphwright.bench.scaling import BATCH, SIZE
 from graphwright.cli import main as cli
 
@@ -45,6 +46,16 @@ def test_all_is_one_table_with_remarks_below(tmp_path, capsys):
     assert "bench data: fast, n = 10" in captured.err
     rows = [(row["benchmark"], row["name"]) for row in json.loads(out.read_text())]
     assert rows == [("plans", "fast"), ("data", "fast"), *[("scaling", "plan")] * 3]
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_what_takes_long_is_not_among_all_and_is_measured_when_it_is_named(monkeypatch, capsys):
+    for name in LONG:
+        monkeypatch.setitem(BENCHMARKS, name, lambda: iter([replace(FAST, name="for hours")]))
+    assert cli.main(["bench", "all"]) == cli.DONE
+    assert "for hours" not in capsys.readouterr().out
+    assert cli.main(["bench", LONG[0]]) == cli.DONE
+    assert "for hours" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("benchmarks")

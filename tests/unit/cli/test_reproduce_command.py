@@ -41,6 +41,7 @@ def jobs_of(name: str, scale: Scale = Scale.SMOKE) -> list[Job]:
 def test_status_tells_done_running_failed_and_missing_apart(tmp_path, capsys):
     store = store_of(tmp_path)
     done, failed, running, *_ = jobs_of("comparison")
+    jobs = len({job.key for job in jobs_of("comparison")})
     for job, name in ((done, "record.json"), (failed, "failure.json")):
         store.folder(job).mkdir(parents=True)
         (store.folder(job) / name).write_text('{"error": "RuntimeError: no good"}')
@@ -50,7 +51,8 @@ def test_status_tells_done_running_failed_and_missing_apart(tmp_path, capsys):
     printed = capsys.readouterr().out
     row = next(line for line in printed.splitlines() if "comparison" in line)
     cells = [cell.strip() for cell in row.split("│")[1:-1]]
-    assert cells == ["comparison", "smoke", "8", "8", "1", "1", "", "1", "5", "not written"]
+    asked = str(len(expand(read_grid("comparison"), Scale.SMOKE)))
+    assert cells == ["comparison", "smoke", asked, str(jobs), "1", "1", "", "1", str(jobs - 3), "not written"]
     assert "failed: RuntimeError: no good" in printed
     assert str(store.folder(done)) in printed
 
@@ -58,7 +60,7 @@ def test_status_tells_done_running_failed_and_missing_apart(tmp_path, capsys):
 def test_status_without_a_name_shows_everything(tmp_path, capsys):
     assert cli.main(["reproduce", "--status", "--out", str(tmp_path)]) == cli.DONE
     printed = capsys.readouterr().out
-    for name in ("table1", "table2", "frontier", "scaling", "comparison", "examples"):
+    for name in ("table1", "table2", "frontier", "scaling", "comparison", "ablations", "examples"):
         assert printed.count(name) == 3
 
 
@@ -108,7 +110,10 @@ def test_dry_run_prints_the_grid_and_the_hours_and_trains_nothing(tmp_path, caps
     assert cli.main(words) == cli.DONE
     printed = capsys.readouterr().out
     assert "conditional gradient" in printed
-    assert "8 configurations, 8 jobs left" in printed
+    configurations, jobs = expand(read_grid("comparison"), Scale.SMOKE), jobs_of("comparison")
+    distinct = len({job.key for job in jobs})
+    assert 3 < distinct <= len(jobs)
+    assert f"{len(configurations)} configurations, {distinct} jobs left" in printed
     assert "hours with 2 at a time" in printed
     assert not (tmp_path / "runs").exists()
 

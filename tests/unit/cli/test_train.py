@@ -108,6 +108,18 @@ def test_the_folder_is_called_after_the_source(calls, source, folder):
     assert [str(call.folder) for call in calls] == [folder]
 
 
+@pytest.mark.parametrize("devices", ["cores", "1"])
+def test_only_a_shell_starts_a_process_for_every_core(calls, monkeypatch, devices):
+    """Who calls from Python could not be started again by its command."""
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    monkeypatch.setattr("graphwright.cli.train.cores", lambda: 2)
+    words = ["train", "coloring10", "--train.devices", devices, "--out"]
+    assert cli.main([*words, "python"]) == cli.DONE
+    monkeypatch.setattr(sys, "argv", ["graphwright", *words, "shell"])
+    assert cli.main() == cli.DONE
+    assert [call.run.train.devices for call in calls] == [devices, "2" if devices == "cores" else "1"]
+
+
 def test_a_used_folder_is_refused_with_both_ways_out(calls, capsys):
     leave_run(Path("runs/coloring10"), Run(), 12345)
     assert cli.main(["train", "coloring10"]) == cli.USAGE

@@ -41,7 +41,8 @@ def test_grids_expand_to_the_configurations_of_the_paper(name, count, scale):
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_every_grid_loads_at_every_scale(scale):
-    assert set(grid_names()) == {"table1", "table2", "frontier", "scaling", "comparison", "examples"}
+    trained = {"table1", "table2", "frontier", "scaling", "comparison", "ablations"}
+    assert set(grid_names()) == trained | {"examples"}
     for name in grid_names():
         for each in expand(read_grid(name), scale):
             assert "{" not in each.method
@@ -139,9 +140,17 @@ def test_table2_reads_the_swapped_orders_as_the_specification_says():
 
 @pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison"])
 def test_all_runs_of_a_cpu_comparison_have_the_same_wall_time_threads_and_seeds(name):
-    runs = [job.run.train for each in expand(read_grid(name), Scale.CPU) if each.trained for job in each.jobs]
-    assert len({(run.minutes, run.threads, run.batch_size, run.steps, run.epochs) for run in runs}) == 1
-    assert {run.seed for run in runs} == {0, 1}
+    """Those of a column: what is compared with each other."""
+    columns = {}
+    for each in expand(read_grid(name), Scale.CPU):
+        if each.trained:
+            columns.setdefault(each.column, []).extend(job.run.train for job in each.jobs)
+    assert columns
+    for runs in columns.values():
+        assert len({(run.minutes, run.threads, run.batch_size, run.steps, run.epochs) for run in runs}) == 1
+        assert {run.seed for run in runs} == {0, 1}
+    if name != "comparison":  # its columns are not compared with each other
+        assert len({runs[0].minutes for runs in columns.values()}) == 1
 
 
 def test_the_cpu_scale_fits_eight_hours_of_two_cores():
@@ -162,9 +171,34 @@ def test_the_number_of_seeds_can_be_chosen():
 
 def test_the_comparison_has_every_way_to_find_a_plan():
     configurations = expand(read_grid("comparison"), Scale.CPU)
-    kinds = [each.jobs[0].run.matching.kind.value for each in configurations if each.trained]
-    assert kinds == ["learned", "taught", "refined", "mirror", "conditional_gradient", "labels"]
+    every = {
+        "learned": ("learned", "soft"),
+        "learned, rounded": ("learned", "rounded"),
+        "mirror": ("mirror", "soft"),
+        "conditional gradient": ("conditional_gradient", "soft"),
+        "labels": ("labels", "soft"),
+    }
+    found = {}
+    for each in configurations:
+        if each.trained:
+            matching = each.jobs[0].run.matching
+            found.setdefault(each.column, {})[each.method] = (matching.kind.value, matching.plan.value)
+    assert any(methods == every for methods in found.values())
+    assert all(methods.items() <= every.items() for methods in found.values())
+    assert all({"learned", "conditional gradient"} <= methods.keys() for methods in found.values())
     assert [each.jobs[0].baseline for each in configurations if not each.trained] == ["barycentre", "nearest"]
+
+
+def test_ablations_have_equal_steps_and_seeds_and_all_differ():
+    columns = {}
+    for each in expand(read_grid("ablations"), Scale.CPU):
+        columns.setdefault(each.column, []).append(each)
+    for configurations in columns.values():
+        runs = [job.run.train for each in configurations for job in each.jobs]
+        assert len({(run.steps, run.minutes, run.epochs, run.threads, run.batch_size) for run in runs}) == 1
+        assert runs[0].steps
+        assert {run.seed for run in runs} == {0, 1}
+        assert len({each.jobs[0].key for each in configurations}) == len(configurations)
 
 
 def test_changes_come_in_order_values_then_factors():
@@ -245,5 +279,5 @@ def test_an_unknown_setting_in_a_grid_names_the_nearest(tmp_path):
 
 
 def test_an_unknown_experiment_is_refused():
-    with pytest.raises(SettingsError, match="no experiment 'table3': they are comparison"):
+    with pytest.raises(SettingsError, match="no experiment 'table3': they are ablations, comparison"):
         read_grid("table3")

@@ -11,7 +11,6 @@ from graphwright.graphs import GraphBatch
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LearnedMatcher
 from graphwright.matching.learned import Temperature, row_entropy
-from graphwright.settings import SlotView
 from graphwright.transport import Relaxation, conditional_gradient, inner_product_plan, l1_plan
 from tiny import (
     LABELLED,
@@ -478,30 +477,3 @@ def test_padding_of_the_target_encoder_does_not_leak_into_the_plan():
     torch.testing.assert_close(plan_of(matcher, seen.expand(2, -1, -1), together)[1], plan[0], atol=1e-4, rtol=0)
     columns = plan[0, :, 4:]
     torch.testing.assert_close(columns[:, 0], columns[:, 1])  # padding is one vector
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_matcher_that_sees_the_predicted_graph_matches_a_right_prediction_before_it_has_learnt_anything(seed):
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    target = random_batch(rng, [6, 5, 6], 6)
-    slots = torch.stack([torch.from_numpy(rng.permutation(6)) for _ in range(3)])
-    matcher = learned_matcher(slots=6, epsilon=1e-4, iterations=100, slot_view=SlotView.GRAPH)
-    plan = matcher.plan(states(3, 6, seed), target, sure_prediction(target, slots))
-    nodes = matcher.target_encoder(target)  # nodes that a symmetry exchanges are one as good as the other
-    apart = torch.cdist(nodes.gather(1, slots[:, :, None].expand_as(nodes)), nodes)
-    real = target.mask[:, None, :].expand_as(plan)
-    assert (plan * apart)[real].max() < 0.05
-    assert apart[real].max() > 1
-
-
-def test_a_matcher_that_sees_the_predicted_graph_trains_it_unless_it_is_detached():
-    torch.manual_seed(0)
-    target = random_batch(np.random.default_rng(1), [5, 4], 5)
-    for detach in (False, True):
-        prediction = random_prediction(torch.Generator().manual_seed(1), 2, 5, requires_grad=True)
-        matcher = learned_matcher(slots=5, epsilon=1e-2, slot_view=SlotView.GRAPH, detach=detach)
-        matcher(states(2, 5), prediction, target).plan.square().sum().backward()
-        for logits in (prediction.presence, prediction.edges, prediction.node_labels):
-            assert (logits.grad is None) if detach else (logits.grad.abs().max() > 0)
-        assert matcher.target_encoder.labels.weight.grad.abs().max() > 0

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphwright.graphs import GraphBatch, Prediction, Vocabulary
+from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.models import TargetEncoder
-from tiny import LABELLED, PLAIN, complete, cycle, from_edges, random_batch, star, sure_prediction
+from tiny import LABELLED, PLAIN, complete, cycle, from_edges, random_batch, star
 
 
 def encoder(
@@ -14,11 +14,10 @@ def encoder(
     positions: int = 0,
     *,
     random_signs: bool = False,
-    places: int = 0,
     seed: int = 0,
 ):
     torch.manual_seed(seed)
-    module = TargetEncoder(vocabulary, 8, 3, positions, random_signs=random_signs, dropout=0.0, places=places)
+    module = TargetEncoder(vocabulary, 8, 3, positions, random_signs=random_signs, dropout=0.0)
     return module.double().eval()
 
 
@@ -74,17 +73,10 @@ def test_a_stars_leaves_are_alike_and_unlike_its_centre():
     assert (states[0] - states[1]).abs().max() > 1e-2
 
 
-def test_codes_of_places_tell_nodes_apart_that_a_symmetry_exchanges():
-    states = encoder(PLAIN, places=8)(GraphBatch.collate([cycle(6), complete(4)], 8))
-    assert torch.pdist(states[0, :6]).min() > 1e-2
-    assert torch.pdist(states[1, :4]).min() > 1e-2
-    assert not states[1, 4:].any()
-
-
-@pytest.mark.parametrize(("positions", "places"), [(0, 0), (4, 0), (0, 11)])
-def test_padding_and_the_rest_of_the_batch_do_not_count(positions, places):
+@pytest.mark.parametrize("positions", [0, 4])
+def test_padding_and_the_rest_of_the_batch_do_not_count(positions):
     batch = random_batch(np.random.default_rng(1), [6, 3, 5], 6)
-    module = encoder(positions=positions, places=places)
+    module = encoder(positions=positions)
     states = module(batch)
     torch.testing.assert_close(module(batch.pad(11))[:, :6], states, atol=1e-4, rtol=0)
     for at in range(3):
@@ -151,29 +143,3 @@ def test_every_parameter_gets_a_gradient(positions):
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name
-
-
-@pytest.mark.parametrize("vocabulary", [LABELLED, PLAIN])
-def test_a_prediction_without_doubt_has_the_states_of_its_graph(vocabulary):
-    batch = random_batch(np.random.default_rng(2), [6, 3, 5, 1], 6, vocabulary)
-    slots = torch.stack([torch.randperm(6, generator=torch.Generator().manual_seed(seed)) for seed in range(4)])
-    module = encoder(vocabulary)
-    predicted = sure_prediction(batch, slots)
-    if vocabulary is PLAIN:
-        predicted = Prediction(predicted.presence, predicted.edges[:, 1] - predicted.edges[:, 0])
-    states, here = module.soft(predicted), batch.mask.gather(1, slots)
-    torch.testing.assert_close(states[here], gathered(module(batch), slots)[here], atol=1e-9, rtol=0)
-
-
-def test_doubt_lies_between():
-    batch = GraphBatch.collate([star(3)])
-    module, slots = encoder(PLAIN), torch.arange(4)[None]
-    with_edges = sure_prediction(batch, slots)
-    halves = Prediction(with_edges.presence, torch.zeros(1, 4, 4, dtype=torch.float64))
-    without = Prediction(with_edges.presence, torch.full((1, 4, 4), -100.0, dtype=torch.float64))
-    full = Prediction(with_edges.presence, with_edges.edges[:, 1] - with_edges.edges[:, 0])
-    far = (module.soft(full) - module.soft(without)).norm()
-    assert (module.soft(full) - module.soft(halves)).norm() < far
-    assert (module.soft(without) - module.soft(halves)).norm() < far
-    loops = full.edges + 200 * torch.eye(4, dtype=torch.float64)  # a slot is not its own neighbour
-    torch.testing.assert_close(module.soft(Prediction(full.presence, loops)), module.soft(full))

@@ -86,8 +86,8 @@ def test_a_dotted_name_at_the_top_is_the_setting(write):
             "my.yaml:2: model.encoder must be one of cnn, segformer, fingerprint, spectrum, got 'segform'; did",
         ),
         (
-            "matching:\n  kind: tought\n",
-            "my.yaml:2: matching.kind must be one of learned, taught, refined, mirror, ",
+            "matching:\n  kind: learnt\n",
+            "my.yaml:2: matching.kind must be one of learned, mirror, ",
         ),
         ("model:\n  heads: 4\n  width: 130\n", "my.yaml:3: model.width: width 130 is not a multiple of heads 4"),
         ("train:\n  minutes: null\n", "my.yaml:2: train.minutes: give a budget: epochs, steps or minutes"),

@@ -135,7 +135,7 @@ def test_cpu_presets_fit_two_cores(n):
     assert (matching.target_width, matching.target_layers) == (64, 3)
     assert epsilon_of(run) == pytest.approx(9e-3 / n**2, rel=1e-7)  # 4.5e-3 at a width of 256
     assert (model.pairs, run.task.diffusion, train.averaging) == (PairKind.PRODUCT, True, 0.999)
-    assert (train.batch_size, train.learning_rate, train.clip, train.validate_every) == (64, 1e-3, 1.0, 1000)
+    assert (train.batch_size, train.learning_rate, train.clip, train.validate_every) == (64, 2e-3, 1.0, 1000)
     assert (train.minutes, train.epochs, train.steps) == (60 if n == 10 else 120, None, None)
 
 

@@ -2,12 +2,13 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
 from graphwright.graphs import GraphBatch
 from graphwright.losses import LossSettings, graph_loss, matching_problem
-from graphwright.matching import LabelMatcher, LearnedMatcher, RefinedMatcher, SolverMatcher, TaughtMatcher
+from graphwright.matching import LabelMatcher, LearnedMatcher, SolverMatcher
 from graphwright.settings import MatchingKind
 from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, build_matcher
@@ -19,13 +20,11 @@ from graphwright.training.assembly import (
     loss_settings,
     parameter_groups,
 )
-from graphwright.transport import SelfLoops, inner_product_plan
-from tiny import tiny_settings
+from graphwright.transport import SelfLoops, conditional_gradient, inner_product_plan, l1_plan, mirror_descent
+from tiny import WITH_STATE, random_batch, random_prediction, tiny_settings
 
 KINDS = {
     "learned": LearnedMatcher,
-    "taught": TaughtMatcher,
-    "refined": RefinedMatcher,
     "mirror": SolverMatcher,
     "conditional_gradient": SolverMatcher,
     "labels": LabelMatcher,
@@ -76,7 +75,7 @@ def test_conditional_gradient_refuses_an_objective_that_is_not_quadratic():
 
 
 def test_the_loss_is_the_weighted_sum_of_its_terms_plus_the_auxiliary():
-    model = model_of(matching={"kind": "taught"}, loss={"adjacency": 0.3, "presence": 2.0})
+    model = model_of(matching=WITH_STATE, loss={"adjacency": 0.3, "presence": 2.0})
     result = step(model)
     terms = dict(zip(TERMS, result.terms.tolist(), strict=True))
     weights = {name: getattr(model.loss, name) for name in LOSS_TERMS} | {"auxiliary": 1.0, "recognition": 0.0}
@@ -102,23 +101,19 @@ def test_settings_of_the_loss_reach_it():
     assert settings.relaxation.order.value == "target_first"
 
 
-def test_settings_of_the_matcher_reach_it():
-    options = {
-        "kind": "taught",
-        "temperature": 0.5,
-        "iterations": 3,
-        "cost": "inner_product",
-        "tau": 0.7,
-        "inner": 9,
-    }
-    matcher = build_matcher(tiny_settings(matching=options | {"outer": 4, "probe_every": 11, "gap": 0.01}))
-    assert matcher.learned.epsilon == pytest.approx(0.5 * (256 / 8) ** 0.5 / 4**2)
-    assert matcher.learned.iterations == 3
-    assert matcher.learned.embedding_plan is inner_product_plan
-    solver = matcher.solve.settings
-    assert (solver.tau, solver.outer, solver.inner, matcher.probe_every, matcher.gap) == (0.7, 4, 9, 11, 0.01)
-    refined = build_matcher(tiny_settings(matching={"kind": "refined", "refinement": 6, "tau": 0.7}))
-    assert (refined.steps, refined.tau) == (6, 0.7)
+def test_settings_of_a_solver_reach_it():
+    target = random_batch(np.random.default_rng(0), [7] * 8, 7)
+    prediction = random_prediction(torch.Generator().manual_seed(0), 8, 7)
+    problem = matching_problem(prediction, target, LossSettings())
+
+    def solved(**options):
+        return build_matcher(tiny_settings(matching=options)).solve(problem)
+
+    mirror = solved(kind="mirror", tau=0.7, outer=4, inner=9)
+    assert torch.equal(mirror, mirror_descent(problem, tau=0.7, outer=4, inner=9).matrix)
+    one = solved(kind="conditional_gradient", steps=1)
+    assert torch.equal(one, conditional_gradient(problem, iterations=1).matrix)
+    assert not torch.equal(one, solved(kind="conditional_gradient"))
 
 
 def test_settings_of_a_learned_matcher_reach_it():
@@ -127,6 +122,9 @@ def test_settings_of_a_learned_matcher_reach_it():
             "kind": "learned",
             "temperature": 1e-2,
             "warm_temperature": 1.0,
+            "iterations": 3,
+            "cost": "inner_product",
+            "detach_states": True,
             "linear_costs": 0.7,
             "plan": "rounded",
             "probe_every": 7,
@@ -139,9 +137,13 @@ def test_settings_of_a_learned_matcher_reach_it():
     matcher.at(1.0)
     assert matcher.epsilon == pytest.approx(1e-2 * factor)
     assert (matcher.linear_costs, matcher.rounded, matcher.probe_every) == (0.7, True, 7)
+    assert (matcher.iterations, matcher.detach_states) == (3, True)
+    assert matcher.embedding_plan is inner_product_plan
     assert matcher.loss == loss_settings(run.loss)
     plain = build_matcher(tiny_settings(matching={"kind": "learned"}))
     assert (plain.linear_costs, plain.rounded, plain.loss) == (0.0, False, LossSettings())
+    assert plain.embedding_plan is l1_plan
+    assert not plain.detach_states
 
 
 def test_self_loops_count_unless_the_settings_say_otherwise():
@@ -203,22 +205,6 @@ def test_a_step_in_mixed_precision_is_close_to_one_in_single(kind):
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
     if kind != "labels":  # an exact assignment may jump
         torch.testing.assert_close(mixed.loss, plain.loss, atol=0.5, rtol=0.1)
-
-
-@pytest.mark.parametrize("teacher", ["mirror", "conditional_gradient"])
-def test_a_matcher_is_taught_by_the_solver_that_the_settings_name(teacher):
-    options = {"steps": 7, "tau": 0.3}
-    model = model_of(matching={"kind": "taught", "teacher": teacher} | options)
-    images, *tensors = batch(tiny_settings())
-    target = GraphBatch(*tensors, model.vocabulary)
-    predicted = model.predictor(images)
-    given = (predicted.states, predicted.graphs, target)
-    plans = {
-        kind: build_matcher(tiny_settings(matching={"kind": kind} | options))(*given).plan
-        for kind in ("mirror", "conditional_gradient")
-    }
-    assert torch.equal(model.matcher.train()(*given).plan, plans[teacher])
-    assert not torch.equal(plans["mirror"], plans["conditional_gradient"])
 
 
 def test_more_starts_of_conditional_gradient_are_never_worse():

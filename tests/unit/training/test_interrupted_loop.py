@@ -14,11 +14,11 @@ from graphwright.training import TrainingModel, loop, train
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.log import RunLog, read_log
 from graphwright.training.state import Progress
-from tiny import tiny_settings
+from tiny import WITH_STATE, tiny_settings
 
 RUN = tiny_settings(
     model={"dropout": 0.2},
-    matching={"kind": "taught"},
+    matching=WITH_STATE,
     train={"steps": 7, "log_every": 2, "validate_every": 3, "checkpoint_minutes": 1e-9, "validation_samples": 2},
 )
 TIMES = ("seconds", "samples_per_second")
@@ -156,7 +156,7 @@ def test_an_error_before_the_update_takes_the_step_back(tmp_path, monkeypatch, p
     def fail():
         raise error
 
-    run = tiny_settings(matching={"kind": "taught"}, train={"steps": 7, "checkpoint_minutes": 60.0})
+    run = tiny_settings(matching=WITH_STATE, train={"steps": 7, "checkpoint_minutes": 60.0})
     strike(monkeypatch, place, fail)
     with pytest.raises(error):
         train(run, tmp_path)

@@ -1,5 +1,6 @@
 """The loop: budgets, best and last checkpoints, early stopping, bad gradients."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from graphwright.training.checkpoint import CheckpointError
 from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.log import read_log
 from graphwright.training.state import load_weights
-from tiny import tiny_settings
+from tiny import WITH_STATE, tiny_settings
 
 
 def last(folder: Path) -> checkpoints.Checkpoint:
@@ -102,6 +103,10 @@ def test_a_learned_matchers_health_is_in_the_log(tmp_path):
     records = [record for record in read_log(tmp_path / "log.jsonl") if "loss" in record]
     assert all({"row_entropy", "marginal_error"} <= record.keys() for record in records)
     assert ["gap" in record for record in records] == [True, False, True, False]
+    with (tmp_path / "log.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["loss"]]
+    for name in ("row_entropy", "marginal_error", "gap"):
+        assert [row[name] for row in rows] == [str(record.get(name, "")) for record in records]
 
 
 def test_a_budget_in_epochs_is_counted_in_whole_batches(tmp_path):
@@ -161,7 +166,7 @@ def measured(monkeypatch, name: str, values) -> None:
 
 
 def test_validation_leaves_training_as_it_was(tmp_path):
-    options = {"model": {"dropout": 0.2}, "matching": {"kind": "taught"}}
+    options = {"model": {"dropout": 0.2}, "matching": WITH_STATE}
     train(tiny_settings(train={"steps": 5, "validate_every": 1}, **options), tmp_path / "often")
     train(tiny_settings(train={"steps": 5, "validate_every": 100}, **options), tmp_path / "once")
     first, second = last(tmp_path / "often"), last(tmp_path / "once")
@@ -267,9 +272,9 @@ def test_many_bad_gradients_in_a_row_end_the_run_with_advice_and_its_weights(tmp
     load_weights(saved, "model.", loop.build(tiny_settings()))
 
 
-@pytest.mark.parametrize("kind", ["learned", "taught"])
-def test_training_runs_in_mixed_precision_with_bfloat16(tmp_path, kind):
-    run = tiny_settings(matching={"kind": kind}, train={"steps": 2, "precision": "bf16-mixed"})
+@pytest.mark.parametrize("matching", [{"kind": "learned"}, WITH_STATE, {"kind": "conditional_gradient"}])
+def test_training_runs_in_mixed_precision_with_bfloat16(tmp_path, matching):
+    run = tiny_settings(matching=matching, train={"steps": 2, "precision": "bf16-mixed"})
     assert train(run, tmp_path).progress.skipped == 0
     assert all(tensor.dtype is not torch.bfloat16 for tensor in weights(last(tmp_path)).values())
 

@@ -30,7 +30,7 @@ def step(run):
     return model, tokens, target
 
 
-@pytest.mark.parametrize("kind", ["learned", "taught", "refined", "mirror", "conditional_gradient", "labels"])
+@pytest.mark.parametrize("kind", ["learned", "mirror", "conditional_gradient", "labels", "order"])
 def test_every_matching_trains_every_part_of_the_predictor(file, kind):
     model, tokens, target = step(molecule_settings(file, matching={"kind": kind}))
     result = model(tokens, target.mask, target.node_labels, target.edge_labels)

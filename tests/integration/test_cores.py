@@ -1,0 +1,113 @@
+"""`graphwright train --train.devices cores` from a shell: a process for every core, interrupted and resumed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from graphwright.cli import main as cli
+from graphwright.settings import load_run
+from graphwright.training import checkpoint as checkpoints
+from graphwright.training.log import read_log
+from graphwright.training.processes import cores
+
+TINY = {
+    "train.devices": "cores",
+    "task.samples": "400",
+    "train.batch_size": "8",
+    "train.validation_samples": "4",
+    "train.log_every": "1",
+    "model.width": "16",
+    "model.layers": "1",
+    "model.heads": "2",
+    "model.head_width": "16",
+    "model.encoder_width": "16",
+}
+OF_PROCESSES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "OMP_NUM_THREADS")
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    """The command in a session of its own, on two cores."""
+    environment = {name: value for name, value in os.environ.items() if name not in OF_PROCESSES}
+    two = sorted(os.sched_getaffinity(0))[:2]
+    return subprocess.Popen(
+        [sys.executable, "-m", "graphwright.cli.main", "train", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, two),
+    )
+
+
+def running(group: int) -> list[str]:
+    """Processes of a group that are not over; those that nobody has waited for are."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, owner = path.read_text().rpartition(")")[2].split()[:3]
+        except OSError:  # over in the meantime
+            continue
+        if int(owner) == group and state not in "ZX":
+            found.append(path.parent.name)
+    return found
+
+
+def end(process: subprocess.Popen[str], seconds: float = 120.0) -> tuple[str, str]:
+    """What it printed; nothing that it started outlives it for long."""
+    try:
+        printed = process.communicate(timeout=seconds)
+        until = monotonic() + 10
+        while running(process.pid) and monotonic() < until:
+            sleep(0.1)
+        assert running(process.pid) == []
+        return printed
+    finally:
+        if running(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for_steps(process: subprocess.Popen[str], folder: Path, steps: int, seconds: float = 120.0) -> None:
+    until = monotonic() + seconds
+    while len(read_log(folder / "log.jsonl")) < steps and process.poll() is None and monotonic() < until:
+        sleep(0.1)
+
+
+def last(folder: Path) -> checkpoints.Checkpoint:
+    return checkpoints.load(folder / "checkpoints" / "last")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or cores() < 2, reason="needs two cores")
+def test_every_core_has_a_process_and_ctrl_c_and_resuming_are_those_of_one(tmp_path):
+    folder = tmp_path / "run"
+    options = [f"--{name}={value}" for name, value in TINY.items()]
+    process = start("coloring4", "--out", str(folder), "--train.steps", "1000000", *options)
+    wait_for_steps(process, folder, 3)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process
+    _, errors = end(process)
+    assert process.returncode == cli.INTERRUPTED, errors
+    assert errors.count(f"graphwright train {folder} --resume") == 1
+    assert errors.count("interrupted") == 1
+
+    train = load_run(str(folder)).train
+    assert (train.devices, train.threads, train.accelerator.value, train.batch_size) == ("2", 1, "cpu", 8)
+    saved = last(folder)
+    step = saved.facts["progress"]["step"]
+    assert step >= 3
+    assert len(saved.tensors["random"]) == 2  # a generator for each process
+
+    process = start(str(folder), "--resume", "--train.steps", str(step + 2))
+    printed, errors = end(process)
+    assert process.returncode == cli.DONE, errors
+    assert printed.count(f"going on from step {step:,}") == 1
+    assert last(folder).facts["progress"]["step"] == step + 2
+    assert len(last(folder).tensors["random"]) == 2
+    steps = [record["step"] for record in read_log(folder / "log.jsonl") if "loss" in record]
+    assert steps == list(range(1, step + 3))

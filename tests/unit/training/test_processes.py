@@ -1,0 +1,106 @@
+"""A process for every core: how the batch is divided, and who starts them."""
+
+import os
+
+import pytest
+import torch
+
+from graphwright.settings import CORES, Accelerator, Override, SettingsError, load_run
+from graphwright.training import checkpoint as checkpoints
+from graphwright.training import train
+from graphwright.training.processes import cores, on_cores
+from tiny import tiny_settings
+
+
+@pytest.fixture(autouse=True)
+def _not_under_torchrun(monkeypatch):
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+
+
+def settings(**options):
+    return tiny_settings(train={"devices": CORES, "accelerator": "auto", "threads": 0} | options)
+
+
+@pytest.mark.parametrize(
+    ("available", "batch", "count", "threads"),
+    [
+        (1, 8, "1", 1),
+        (2, 8, "2", 1),
+        (2, 7, "1", 2),  # a batch that two cannot share has both threads of one process
+        (6, 8, "4", 1),
+        (9, 4, "4", 2),
+        (16, 8, "8", 2),
+    ],
+)
+def test_as_many_processes_as_divide_the_batch_share_the_cores(available, batch, count, threads):
+    found = on_cores(settings(batch_size=batch), available).train
+    assert (found.devices, found.threads, found.batch_size) == (count, threads, batch)
+    assert found.accelerator is Accelerator.CPU
+
+
+def test_threads_that_were_asked_for_stay():
+    assert on_cores(settings(threads=3), 2).train.threads == 3
+
+
+def test_nothing_else_is_changed_and_the_given_run_not_at_all():
+    run = settings()
+    before = run.model_dump()
+    found = on_cores(run, 2).model_dump()
+    assert run.model_dump() == before
+    resolved = {name: found["train"].pop(name) for name in ("accelerator", "devices", "threads")}
+    assert resolved == {"accelerator": "cpu", "devices": "2", "threads": 1}
+    for name in resolved:
+        del before["train"][name]
+    assert found == before
+
+
+@pytest.mark.parametrize("devices", ["1", "2", "auto"])
+def test_devices_in_numbers_are_left_alone(devices):
+    run = settings(devices=devices)
+    assert on_cores(run, 4) is run
+
+
+def test_torchruns_processes_are_counted_and_not_the_cores(monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    found = on_cores(settings(), 8).train
+    assert (found.devices, found.threads) == ("2", 4)
+
+
+def test_cores_are_those_that_this_process_may_use():
+    assert 1 <= cores() <= os.cpu_count()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+def test_cores_are_not_those_that_are_kept_from_it():
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_the_small_presets_take_every_core():
+    for name in ("coloring10-cpu", "qm9-cpu", "ms2scaffold-cpu"):
+        assert load_run(name).train.devices == CORES
+        assert on_cores(load_run(name), 2).train.devices == "2"
+    assert load_run("coloring10-paper").train.devices != CORES
+
+
+def test_in_python_one_process_trains_as_on_one_device(tmp_path):
+    for devices in (CORES, "1"):
+        run = tiny_settings(model={"dropout": 0.2}, train={"steps": 2, "devices": devices})
+        assert train(run, tmp_path / devices).progress.step == 2
+        assert load_run(str(tmp_path / devices)).train.devices == devices
+    cored, one = (checkpoints.load(tmp_path / name / "checkpoints" / "last").tensors for name in (CORES, "1"))
+    assert len(cored["random"]) == 1  # a generator for each process
+    assert cored.keys() == one.keys()
+    assert all(torch.equal(cored[name], one[name]) for name in cored)
+    assert not torch.distributed.is_initialized()
+
+
+def test_cores_of_another_accelerator_are_refused():
+    with pytest.raises(SettingsError, match=r"devices cores needs accelerator cpu, got cuda"):
+        load_run("coloring10-cpu", [Override("train.accelerator", "cuda")])
+    both = [Override("train.accelerator", "cuda"), Override("train.devices", "1")]
+    assert load_run("coloring10-cpu", both).train.devices == "1"
