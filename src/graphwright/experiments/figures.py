@@ -29,7 +29,12 @@ def write_figure(folder: Path, drawing: Drawing, name: str = "figure") -> None:
 
 def draw(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:
     """The figure of a grid."""
-    drawings = {FigureKind.BARS: _bars, FigureKind.FRONTIER: _frontier, FigureKind.CURVE: _curve}
+    drawings = {
+        FigureKind.BARS: _bars,
+        FigureKind.FRONTIER: _frontier,
+        FigureKind.CURVE: _curve,
+        FigureKind.PROGRESS: _progress,
+    }
     drawing = drawings[grid.figure](grid, rows)
     drawing.suptitle(f"{grid.title}, scale {scale}", fontsize=10)
     return drawing
@@ -146,6 +151,33 @@ def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
     panel.set_ylabel("aligned edit distance")
     panel.grid(alpha=0.3)
     panel.legend(fontsize=8)
+    return drawing
+
+
+def _progress(grid: Grid, rows: Sequence[Row]) -> Drawing:
+    """Per task the validation samples that are exactly right against minutes of training, a line for every run."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(4.2 * len(grid.columns), 4.0), layout="constrained")
+    panels = drawing.subplots(1, len(grid.columns), squeeze=False)[0]
+    for panel, column in zip(panels, grid.columns, strict=True):
+        for _, color, marker, own in _series(rows):
+            here = [row.measured for row in own if row.measured.configuration.column == column.name]
+            for run in (run for measured in here for run in measured.progress):
+                minutes, values = [seconds / 60 for seconds, _ in run], [value for _, value in run]
+                panel.plot(minutes, values, f"{marker}-", color=color, markersize=3, linewidth=1)
+        for method, cells in grid.printed.items():
+            if column.name in cells:
+                panel.axhline(cells[column.name][1], color=PRINTED, linewidth=0.8, linestyle=":")
+                where = {"transform": panel.get_yaxis_transform(), "va": "bottom"}
+                panel.text(0.01, cells[column.name][1], f"paper: {method}", fontsize=6, **where)
+        panel.set_title(column.name, fontsize=9)
+        panel.set_xlabel("minutes of training")
+        panel.grid(alpha=0.3)
+    for series, color, marker, _ in _series(rows):
+        panels[0].plot([], [], f"{marker}-", color=color, markersize=3, linewidth=1, label=series)
+    panels[0].set_ylabel("isomorphic, % of validation samples")
+    panels[0].legend(fontsize=7)
     return drawing
 
 

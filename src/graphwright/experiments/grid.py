@@ -38,6 +38,7 @@ class FigureKind(StrEnum):
     BARS = "bars"
     FRONTIER = "frontier"
     CURVE = "curve"
+    PROGRESS = "progress"
 
 
 class Changes(Settings):

@@ -36,6 +36,7 @@ class Measured:
     training: means over the finished runs of seconds, processor_seconds, steps, seconds_per_sample and
     best_validation; of a method without training seconds_per_prediction, and references, the training samples that
     it looked at.
+    progress: for every finished run (seconds, isomorphic validation samples in %) of its validations.
     """
 
     configuration: Configuration
@@ -43,6 +44,7 @@ class Measured:
     training: Mapping[str, float]
     keys: tuple[str, ...]
     missing: tuple[str, ...]
+    progress: tuple[tuple[tuple[float, float], ...], ...] = ()
 
 
 def measure(configuration: Configuration, store: Store) -> Measured:
@@ -56,7 +58,13 @@ def measure(configuration: Configuration, store: Store) -> Measured:
             values = np.stack([table.values[name] for table in tables])
             figures[name] = figure(values * (100 if name in PERCENT else 1), tables[0].groups)
     keys = tuple(job.key for job in finished)
-    return Measured(configuration, figures, _training(finished, store), keys, missing)
+    progress = tuple(_progress(job, store) for job in finished)
+    return Measured(configuration, figures, _training(finished, store), keys, missing, progress)
+
+
+def _progress(job: Job, store: Store) -> tuple[tuple[float, float], ...]:
+    found = (store.record(job) or {}).get("training", {}).get("validations", [])
+    return tuple((each["seconds"], each["isomorphic"]) for each in found)
 
 
 def _excuse(job: Job, store: Store) -> str:

@@ -21,7 +21,7 @@ from graphwright.report.record import run_record
 from graphwright.settings import Loss, Run
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
-from graphwright.training.log import read_log
+from graphwright.training.log import VALIDATION, read_log
 from graphwright.training.saved_model import SavedModel, load_model
 from graphwright.training.threads import threads as torch_threads
 
@@ -78,6 +78,7 @@ def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
         "validation_metric": job.run.train.metric.value,
         "best_validation": model.facts["progress"]["best"],
         "validation": model.facts["progress"]["metrics"],
+        "validations": validations(folder),
     }
     record = run_record(model, result.data) | {"training": training, "evaluation_seconds": seconds}
     return Done(record | {"test": result.figures()}, result.evaluation.report)
@@ -122,6 +123,12 @@ def seconds_per_sample(folder: Path) -> float | None:
     """Training time per sample, the median over the log's lines: forward, backward, plan, optimiser, data."""
     speeds = [record["samples_per_second"] for record in read_log(folder / "log.jsonl") if "loss" in record]
     return 1 / median(speeds) if speeds else None
+
+
+def validations(folder: Path) -> list[dict[str, float]]:
+    """What a run's validations found, and when: step, seconds, isomorphic, edit."""
+    found = [record for record in read_log(folder / "log.jsonl") if VALIDATION in record]
+    return [{name: record[name] for name in ("step", "seconds", "isomorphic", "edit")} for record in found]
 
 
 def _write_samples(path: Path, report: Report) -> None:

@@ -27,6 +27,7 @@ from graphwright.settings.tasks import TASKS
 from graphwright.tasks.folder_lock import LOCK, PAUSE, is_locked
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training import loop, train
+from graphwright.training.log import read_log
 from graphwright.training.saved_model import load_model
 from tiny import tiny_settings
 
@@ -131,6 +132,11 @@ def test_a_record_says_how_its_figures_came_about(done):
     assert record["training"]["processor_seconds"] > 0
     assert record["training"]["seconds_per_sample"] == seconds_per_sample(done) > 0
     assert record["training"]["best_validation"] == load_model(str(done)).facts["progress"]["best"]
+    validated = [each for each in read_log(done / "log.jsonl") if "isomorphic" in each]
+    assert validated
+    assert [each["seconds"] for each in record["training"]["validations"]] == [
+        each["seconds"] for each in validated
+    ]
     assert {"commit", "data_sha256", "hardware", "torch", "test", "evaluation_seconds"} <= set(record)
     assert record["test"]["samples"] == 5
 

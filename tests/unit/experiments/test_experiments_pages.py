@@ -186,7 +186,19 @@ def test_bars_are_of_the_true_figures_of_all_methods():
     assert "isomorphic" in right.get_title()
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison"])
+def test_progress_is_a_line_for_every_run_in_the_panel_of_its_task():
+    grid = read_grid("comparison")
+    runs = (((60.0, 10.0), (120.0, 20.0)), ((60.0, 12.0), (120.0, 24.0)))
+    cells = [measured("learned", column="Coloring 10", progress=runs), measured("mirror", column="Coloring 20")]
+    first, second, third = draw(grid, Scale.CPU, rows_of(grid, cells)).axes
+    assert not any(len(line.get_xdata()) for line in first.lines)
+    drawn = [line for line in second.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o"]
+    assert [list(line.get_xdata()) for line in drawn] == [[1.0, 2.0], [1.0, 2.0]]
+    assert [list(line.get_ydata()) for line in drawn] == [[10.0, 20.0], [12.0, 24.0]]
+    assert {text.get_text() for text in third.texts} == {"paper: learned", "paper: conditional gradient"}
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison", "ablations"])
 @pytest.mark.parametrize("scale", [Scale.CPU, Scale.PAPER])
 def test_every_page_says_what_differs_in_the_budget(name, scale):
     lines = read_grid(name).scales[scale].differs
@@ -207,7 +219,7 @@ def test_the_csv_has_every_figure(tmp_path):
     assert (lines[4]["aligned_edit"], lines[4]["missing"]) == ("", "gone")
 
 
-@pytest.mark.parametrize("name", ["table1", "frontier", "scaling"])
+@pytest.mark.parametrize("name", ["table1", "frontier", "scaling", "comparison"])
 def test_figures_are_drawn_of_whatever_there_is_and_alike_every_time(name, tmp_path):
     grid = read_grid(name)
     column = grid.columns[0].name
