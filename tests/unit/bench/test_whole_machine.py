@@ -113,7 +113,7 @@ def test_both_ways_to_match_are_timed_and_one_that_does_not_pass_is_remarked(mon
     assert (peer.ours_ms, peer.ratio) == pytest.approx((1.875, 1.0))
     assert learned.extras == {"minutes": 4.0, "samples": 96_000.0}
     assert peer.extras == {"minutes": 2.0, "samples": 64_000.0}
-    assert (learned.n, learned.batch, learned.threads) == (10, 64, cores())
+    assert (learned.n, learned.batch, learned.threads) == (10, 8, cores())
 
     found = found | {"learned": None}
     remark, peer = measure_time_to_published()
