@@ -18,7 +18,7 @@ from graphwright.training.processes import cores
 TINY = {
     "train.devices": "cores",
     "task.samples": "400",
-    "train.batch_size": "8",
+    "train.batch_size": "32",
     "train.validation_samples": "4",
     "train.log_every": "1",
     "model.width": "16",
@@ -97,7 +97,7 @@ def test_every_core_has_a_process_and_ctrl_c_and_resuming_are_those_of_one(tmp_p
     assert errors.count("interrupted") == 1
 
     train = load_run(str(folder)).train
-    assert (train.devices, train.threads, train.accelerator.value, train.batch_size) == ("2", 1, "cpu", 8)
+    assert (train.devices, train.threads, train.accelerator.value, train.batch_size) == ("2", 1, "cpu", 32)
     saved = last(folder)
     step = saved.facts["progress"]["step"]
     assert step >= 3

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from graphwright.bench.case import exact_marginals
 from graphwright.bench.eager_sinkhorn import eager_sinkhorn
+from graphwright.matching import Temperature
 from graphwright.transport import sinkhorn
 
 TEMPERATURE = 4.5e-3
-"""epsilon N^2 of Coloring 10 in the paper."""
+"""Of Coloring 10 in the paper."""
 ITERATIONS = 20
 WIDTH = 64
 """Width of the compared embeddings in the -cpu presets."""
@@ -56,7 +57,9 @@ def make_sinkhorn_case(batch: int, n: int, *, sharp: bool = False, seed: int = 0
         nodes = nodes + slots.gather(1, order[:, :, None].expand(-1, -1, WIDTH))
     cost = torch.cdist(slots, nodes, p=1)
     gradient = torch.randn(batch, n, n, generator=generator)
-    return SinkhornCase(cost / cost.sum((1, 2), keepdim=True), gradient, TEMPERATURE / n**2)
+    return SinkhornCase(
+        cost / cost.sum((1, 2), keepdim=True), gradient, Temperature(TEMPERATURE).epsilon(0.0, n, WIDTH)
+    )
 
 
 def our_plans(cost: Tensor, epsilon: float, iterations: int) -> Tensor:

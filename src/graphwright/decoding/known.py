@@ -22,8 +22,8 @@ from graphwright.transport import (
     Divergence,
     EdgeTerm,
     MatchingProblem,
+    aligning_plan,
     assign,
-    conditional_gradient,
 )
 
 Codes = NDArray[np.int64]
@@ -227,7 +227,7 @@ def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray:
     logits = without_self_loops(torch.from_numpy(scores.edges).movedim(-1, 0)[None]).expand(k, -1, -1, -1)
     edges = EdgeTerm(logits.contiguous(), batch.edge_one_hot(torch.float64), Divergence.CROSS_ENTROPY, 1.0)
     problem = MatchingProblem(linear, (edges,), batch.node_mask(torch.float64))
-    node = assign(-conditional_gradient(problem).matrix)  # of each slot
+    node = assign(-aligning_plan(problem).matrix)  # of each slot
     presence = batch.mask.gather(1, node)
     on_slots = batch.edge_labels.gather(1, node[:, :, None].expand(k, n, n)).gather(
         2, node[:, None, :].expand(k, n, n)

@@ -12,7 +12,9 @@ NO_SELF_LOOP = -20.0
 
 
 def without_self_loops(edges: Tensor) -> Tensor:
-    """Edge logits (..., n, n), or class logits (b, classes, n, n), with "no edge" on the diagonal."""
+    """Edge logits (b, n, n), or class logits (b, classes, n, n), with "no edge" on the diagonal."""
+    if edges.ndim not in (3, 4):
+        raise ValueError(f"edges must have shape (b, n, n) or (b, classes, n, n), got {tuple(edges.shape)}")
     diagonal = torch.eye(edges.shape[-1], dtype=torch.bool, device=edges.device)
     if edges.ndim == 3:
         return edges.masked_fill(diagonal, NO_SELF_LOOP)

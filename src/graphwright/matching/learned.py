@@ -15,6 +15,7 @@ from graphwright.models import NodeEncoder
 from graphwright.models.precision import full, without_autocast
 from graphwright.transport import (
     EmbeddingPlan,
+    MatchingProblem,
     conditional_gradient,
     permutation_matrix,
     round_to_permutation,
@@ -96,46 +97,47 @@ class LearnedMatcher(Matcher):
         """The temperature of this moment."""
         self.epsilon = self.temperature.epsilon(progress, *self.sizes)
 
-    def plan(self, states: Tensor, target: GraphBatch, prediction: Prediction | None = None) -> Tensor:
-        """(b, n, n) plans of slot states (b, n, width), and of the prediction where that is looked at."""
-        seen = states.detach() if self.detach_states else states
-        slots = self.project_slots(seen + self.slot_code)
-        if prediction is None and self.linear_costs:
-            raise ValueError("this matcher looks at predicted graphs, and was given none")
+    def plan(self, states: Tensor, target: GraphBatch, linear: Tensor | None = None) -> Tensor:
+        """(b, n, n) plans of slot states (b, n, width); linear: (b, n, n) detached costs of a matching problem."""
+        slots = self.project_slots((states.detach() if self.detach_states else states) + self.slot_code)
         nodes = self.project_nodes(self.target_encoder.nodes(target))
         beyond = self.project_nodes(self.padding)
+        further = None if linear is None else self.linear_costs * target.capacity * linear
         # At these temperatures half the digits are none.
         with without_autocast(states.device):
-            further = None
-            if prediction is not None and self.linear_costs:
-                linear = matching_problem(detached(prediction), target, self.loss).linear
-                further = self.linear_costs * target.capacity * linear
             given = (full(slots), full(nodes), target.sizes, full(beyond))
             return self.embedding_plan(*given, self.epsilon, self.iterations, further)
 
     def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
         """Plans with gradient; or permutations, and the objective of the soft plans as the matcher's own loss."""
-        plan = self.plan(states, target, prediction)
-        health = {
-            "row_entropy": row_entropy(plan, target),
-            "marginal_error": largest_marginal_error(plan),
-        }
+        probing = self.training and int(self.probes) % self.probe_every == 0
+        rounding = self.training and self.rounded
+        self.probes += self.training
+        problem = None
+        if probing or rounding or self.linear_costs:
+            with without_autocast(states.device):
+                problem = matching_problem(detached(prediction), target, self.loss)
+        plan = self.plan(states, target, problem.linear if problem is not None and self.linear_costs else None)
+        health = {"plan_entropy": plan_entropy(plan, target), "marginal_error": largest_marginal_error(plan)}
         nothing = plan.new_zeros(len(plan))
-        if not self.training:
-            return Match(plan, nothing, health)
-        probing = int(self.probes) % self.probe_every == 0
-        self.probes += 1
-        if not (probing or self.rounded):
+        if problem is None or not (probing or rounding):
             return Match(plan, nothing, health)
         with without_autocast(states.device):
-            problem = matching_problem(detached(prediction), target, self.loss)
-            own = problem.objective(plan) + self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
             if probing and problem.relaxation.is_quadratic:
-                solved = conditional_gradient(problem).objective
-                health["gap"] = float(own.detach().sum() / solved.sum().clamp_min(1e-12)) - 1
-            if not self.rounded:
+                health["gap"] = self._gap(problem, plan.detach())
+            if not rounding:
                 return Match(plan, nothing, health)
-            return Match(permutation_matrix(round_to_permutation(plan), plan), own, health)
+            return Match(permutation_matrix(round_to_permutation(plan), plan), self._cost(problem, plan), health)
+
+    def _cost(self, problem: MatchingProblem, plan: Tensor) -> Tensor:
+        """(b,) the objective and the penalty on the marginals: without it a plan that misses its sums wins."""
+        return problem.objective(plan) + self.loss.marginals * marginal_penalty(plan, self.loss.penalty)
+
+    @torch.no_grad()
+    def _gap(self, problem: MatchingProblem, plan: Tensor) -> float:
+        """How much more the plans cost than conditional gradient's, as a share of these."""
+        solved = conditional_gradient(problem).objective.sum().clamp_min(1e-12)
+        return float(self._cost(problem, plan).sum() / solved) - 1
 
 
 def detached(prediction: Prediction) -> Prediction:
@@ -150,7 +152,7 @@ def largest_marginal_error(plan: Tensor) -> float:
 
 
 @torch.no_grad()
-def row_entropy(plan: Tensor, target: GraphBatch) -> float:
+def plan_entropy(plan: Tensor, target: GraphBatch) -> float:
     """Mean entropy, in nats, of the plan's columns of real target nodes: 0 for a permutation."""
     share = plan / plan.sum(1, keepdim=True).clamp_min(torch.finfo(plan.dtype).tiny)
     entropy = -(share * share.clamp_min(torch.finfo(plan.dtype).tiny).log()).sum(1)

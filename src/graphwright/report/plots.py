@@ -35,7 +35,7 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     middle.plot(*_series(checks, "size_accuracy"), marker="o", markersize=3, label="size right, %")
     middle.set_ylim(0, 100)
     middle.set_title("validation")
-    for name in ("gap", "row_entropy", "solver"):
+    for name in ("gap", "plan_entropy", "marginal_error"):
         if any(name in record for record in steps):
             right.plot(*_series(steps, name), label=name.replace("_", " "))
     right.set_title("matcher")

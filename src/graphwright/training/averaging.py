@@ -13,7 +13,7 @@ from graphwright.models import GraphPredictor
 class WeightAverage(nn.Module):
     """theta <- decay theta + (1 - decay) weights, after every step; buffers are the predictor's last.
 
-    At first the mean is over the steps so far: a fixed decay would remember the random start for too long.
+    At first the decay is lower, (t + 1) / (t + 10) after t steps: a fixed one would remember the random start.
     """
 
     def __init__(self, predictor: GraphPredictor, decay: float) -> None:

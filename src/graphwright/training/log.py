@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 COLUMNS = (
     "step", "seconds", "learning_rate", "samples_per_second", "loss", "presence", "node_labels", "edge_labels",
-    "adjacency", "diffusion", "marginals", "auxiliary", "recognition", "gradient_norm", "row_entropy", "gap",
+    "adjacency", "diffusion", "marginals", "auxiliary", "recognition", "gradient_norm", "plan_entropy", "gap",
     "marginal_error", "skipped", "isomorphic", "edit", "aligned_exact", "aligned_edit", "size_accuracy",
     "node_accuracy", "edge_precision", "edge_recall",
 )  # fmt: skip

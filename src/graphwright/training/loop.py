@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs, inputs_to
-from graphwright.settings import CONFIG, CORES, Run, Train, to_yaml
+from graphwright.settings import CONFIG, Run, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Samples, resolved, task_of, unusable_rows
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import RATE_FACTOR, TERMS, StepResult, build, parameter_groups
@@ -28,6 +28,7 @@ from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
 from graphwright.training.log import RunLog
 from graphwright.training.order import StepOrder
+from graphwright.training.processes import in_this_process
 from graphwright.training.provenance import provenance
 from graphwright.training.schedule import Budget, learning_rate
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
@@ -80,8 +81,9 @@ class Session:
 
     def __init__(self, run: Run, folder: Path, display: Display) -> None:
         # The weights mean nothing without the labels that they stand for: checkpoints name them.
-        self.run, self.folder = resolved(run), folder
-        run, train = self.run, run.train
+        # Processes for cores are the command line's to start, by giving its own command again.
+        self.run, self.folder = resolved(in_this_process(run)), folder
+        run, train = self.run, self.run.train
         if train.threads:
             torch.set_num_threads(train.threads)
         self.fabric = _fabric(train)
@@ -176,7 +178,7 @@ class Session:
         # The loss scaler of float16 refuses such a step itself, and must hear of it.
         if usable or self.fabric.strategy.precision.state_dict():
             self.optimizer.step()
-            if self.average is not None:
+            if self.average is not None and usable:
                 self.average.update(self.model.predictor, self.progress.step)
         seconds, stop, values = self._agree(result)
         if usable:
@@ -360,11 +362,9 @@ def _fabric(train: Train) -> Fabric:
         from lightning.fabric import Fabric
     except ImportError as error:
         raise ImportError("training needs Lightning Fabric: pip install 'graphwright[train]'") from error
-    # A process for each core is the command line's to start: it gives its own command again. Elsewhere one trains.
-    devices = "1" if train.devices == CORES else train.devices
     return Fabric(
-        accelerator="cpu" if train.devices == CORES else str(train.accelerator),
-        devices=devices if devices == "auto" else int(devices),
+        accelerator=str(train.accelerator),
+        devices=train.devices if train.devices == "auto" else int(train.devices),
         num_nodes=train.nodes,
         precision=train.precision.value,
     )

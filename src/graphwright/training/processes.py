@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 
+import torch
+
 from graphwright.settings import CORES, Accelerator, Run
+
+LEAST_BATCH = 16
+"""Samples of a step that are worth a process of their own."""
 
 
 def cores() -> int:
@@ -13,16 +18,30 @@ def cores() -> int:
 
 
 def on_cores(run: Run, available: int) -> Run:
-    """The run with `train.devices cores` in numbers: as many processes as cores, or less, to divide the batch.
+    """The run with `train.devices cores` in numbers: a process for each core, or fewer, so that each has a fair
+    share of the batch; what cores are left are threads.
 
     Two processes of one thread each are faster than one of two threads: small products do not fill two threads.
+    Where there is an accelerator and nobody says cpu, it is taken.
     """
     train = run.train
     if train.devices != CORES:
         return run
+    if train.accelerator is Accelerator.AUTO and torch.accelerator.is_available():
+        return _with(run, devices="auto")
     # torchrun has started the processes already.
-    asked = int(os.environ.get("LOCAL_WORLD_SIZE", available))
-    count = next(count for count in range(asked, 0, -1) if train.batch_size % count == 0)
+    asked = int(os.environ.get("LOCAL_WORLD_SIZE", min(available, max(1, train.batch_size // LEAST_BATCH))))
+    count = next(
+        count for count in range(asked, 0, -1) if train.batch_size % (count * train.nodes) == 0 or count == 1
+    )
     threads = train.threads or max(1, available // count)
-    found = {"accelerator": Accelerator.CPU, "devices": str(count), "threads": threads}
-    return run.model_copy(update={"train": train.model_copy(update=found)})
+    return _with(run, accelerator=Accelerator.CPU, devices=str(count), threads=threads)
+
+
+def in_this_process(run: Run) -> Run:
+    """The run with `train.devices cores` as a program that calls `train` has it: one process, its threads."""
+    return _with(run, accelerator=Accelerator.CPU, devices="1") if run.train.devices == CORES else run
+
+
+def _with(run: Run, **changes: object) -> Run:
+    return run.model_copy(update={"train": run.train.model_copy(update=changes)})

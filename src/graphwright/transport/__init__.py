@@ -10,7 +10,7 @@ from graphwright.transport.conditional_gradient import conditional_gradient
 from graphwright.transport.divergences import Divergence, Factors, factorise, pair_divergence
 from graphwright.transport.embedding_plans import EmbeddingPlan, inner_product_plan, l1_plan
 from graphwright.transport.mirror_descent import mirror_descent
-from graphwright.transport.multi_start import Solver, multi_start
+from graphwright.transport.multi_start import Solver, aligning_plan, multi_start
 from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
 from graphwright.transport.problem import MatchingProblem, QuadraticForm
 from graphwright.transport.projection import Projection, project
@@ -40,6 +40,7 @@ __all__ = [
     "Relaxation",
     "SelfLoops",
     "Solver",
+    "aligning_plan",
     "assign",
     "assignment_potentials",
     "conditional_gradient",

@@ -72,7 +72,8 @@ def test_a_run_is_over_at_the_first_validation_that_passes(tmp_path):
     assert samples == 3 * 8
     assert 0 < seconds < 60
     first = next(record for record in read_log(tmp_path / "run" / "log.jsonl") if "isomorphic" in record)
-    assert (first["step"], first["seconds"]) == (3, seconds)
+    assert first["step"] == 3
+    assert first["seconds"] < seconds  # the processes' start counts, too
     until = monotonic() + 10
     while commands_with(tmp_path) and monotonic() < until:
         sleep(0.1)
@@ -109,8 +110,8 @@ def test_both_ways_to_match_are_timed_and_one_that_does_not_pass_is_remarked(mon
         "to 45.46 % and edit 2.30, learned",
         "to 45.46 % and edit 2.30, conditional gradient",
     )
-    assert (learned.ours_ms, learned.peer_ms, learned.ratio) == pytest.approx((2.5, 1.875, 0.75))
-    assert (peer.ours_ms, peer.ratio) == pytest.approx((1.875, 1.0))
+    assert (learned.ours_ms, learned.peer_ms, learned.ratio) == pytest.approx((240_000.0, 120_000.0, 0.5))
+    assert (peer.ours_ms, peer.ratio) == pytest.approx((120_000.0, 1.0))
     assert learned.extras == {"minutes": 4.0, "samples": 96_000.0}
     assert peer.extras == {"minutes": 2.0, "samples": 64_000.0}
     assert (learned.n, learned.batch, learned.threads) == (10, 8, cores())
@@ -121,9 +122,9 @@ def test_both_ways_to_match_are_timed_and_one_that_does_not_pass_is_remarked(mon
     assert peer.extras["minutes"] == 2.0
 
     found = {"learned": (240.0, 96_000), "conditional gradient": None}
-    remark, learned = measure_time_to_published()
+    remark, alone = measure_time_to_published()  # no row: there is nothing to be measured beside
     assert "conditional gradient did not pass" in remark.text
-    assert learned.extras["minutes"] == 4.0
+    assert alone == Remark("learned passed after 4.0 minutes and 96,000 samples")
 
     found = dict.fromkeys(MATCHINGS)
     assert [type(each) for each in measure_time_to_published()] == [Remark, Remark]

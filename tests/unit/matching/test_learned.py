@@ -7,10 +7,10 @@ import pytest
 import torch
 from oracles import permutations
 
-from graphwright.graphs import GraphBatch
+from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LearnedMatcher
-from graphwright.matching.learned import Temperature, row_entropy
+from graphwright.matching.learned import Temperature, plan_entropy
 from graphwright.transport import Relaxation, conditional_gradient, inner_product_plan, l1_plan
 from tiny import (
     LABELLED,
@@ -37,7 +37,15 @@ def states(batch: int, slots: int, seed: int = 0, dtype: torch.dtype = torch.flo
 
 def plan_of(matcher: LearnedMatcher, seen: torch.Tensor, target: GraphBatch) -> torch.Tensor:
     """Of a matcher that looks at states, and would find nothing in the prediction."""
-    return matcher.plan(seen, target, undecided(target, seen.dtype))
+    return soft_plan(matcher, seen, target, undecided(target, seen.dtype))
+
+
+def soft_plan(
+    matcher: LearnedMatcher, seen: torch.Tensor, target: GraphBatch, prediction: Prediction
+) -> torch.Tensor:
+    """Of states and, where the matcher looks at them, of the prediction's linear costs."""
+    linear = matching_problem(prediction, target, matcher.loss).linear if matcher.linear_costs else None
+    return matcher.plan(seen, target, linear)
 
 
 def order_of(batch: GraphBatch, seed: int) -> torch.Tensor:
@@ -129,7 +137,7 @@ def test_a_smaller_epsilon_gives_a_sharper_plan():
     entropies = []
     for epsilon in (1.0, 1e-2, 1e-3, 1e-4):
         matcher.epsilon = epsilon
-        entropies.append(row_entropy(plan_of(matcher, seen, target), target))
+        entropies.append(plan_entropy(plan_of(matcher, seen, target), target))
     assert entropies == sorted(entropies, reverse=True)
     assert entropies[0] == pytest.approx(np.log(6), abs=1e-3)
     assert entropies[-1] < 0.5
@@ -179,10 +187,10 @@ def test_a_match_has_nothing_besides_the_plan_to_learn():
     matcher = learned_matcher(slots=4)
     for mode in (True, False):
         match = matcher.train(mode)(states(2, 4), prediction, target)
-        assert torch.equal(match.plan, matcher.plan(states(2, 4), target, prediction))
+        assert torch.equal(match.plan, soft_plan(matcher, states(2, 4), target, prediction))
         assert torch.equal(match.auxiliary, torch.zeros(2, dtype=torch.float64))
         assert match.plan.requires_grad
-        assert set(match.health) == {"row_entropy", "marginal_error"} | ({"gap"} if mode else set())
+        assert set(match.health) == {"plan_entropy", "marginal_error"} | ({"gap"} if mode else set())
 
 
 def test_health_is_the_plans_entropy_its_worst_marginal_and_what_it_costs_beside_a_solvers():
@@ -191,9 +199,9 @@ def test_health_is_the_plans_entropy_its_worst_marginal_and_what_it_costs_beside
     prediction = random_prediction(torch.Generator().manual_seed(0), 3, 5, diffusion=True)
     settings = LossSettings(marginals=0.6, diffusion=0.3)
     matcher = learned_matcher(slots=5, epsilon=1e-4, iterations=2, loss=settings)  # far from converged
-    plan = matcher.plan(seen, target, prediction).detach()
+    plan = soft_plan(matcher, seen, target, prediction).detach()
     health = matcher(seen, prediction, target).health
-    assert health["row_entropy"] == pytest.approx(row_entropy(plan, target))
+    assert health["plan_entropy"] == pytest.approx(plan_entropy(plan, target))
     worst = max(float((plan.sum(axis) - 1).abs().max()) for axis in (1, 2))
     assert worst > 0.01
     assert health["marginal_error"] == pytest.approx(worst)
@@ -228,7 +236,7 @@ def test_without_a_quadratic_objective_there_is_no_solver_to_be_compared_with(ob
     settings = LossSettings(divergence="kl", relaxation=Relaxation(objective))
     matcher = learned_matcher(slots=4, loss=settings, rounded=True)
     match = matcher(seen, prediction, target)
-    assert set(match.health) == {"row_entropy", "marginal_error"}
+    assert set(match.health) == {"plan_entropy", "marginal_error"}
     assert match.auxiliary.requires_grad
 
 
@@ -244,7 +252,7 @@ def rounded_case(**options):
 
 def test_a_rounded_plan_is_the_permutation_that_has_most_of_the_soft_one():
     matcher, seen, prediction, target, _ = rounded_case()
-    soft = matcher.plan(seen, target, prediction).detach()
+    soft = soft_plan(matcher, seen, target, prediction).detach()
     plan = matcher(seen, prediction, target).plan
     assert not plan.requires_grad
     assert set(plan.unique().tolist()) == {0.0, 1.0}
@@ -257,7 +265,7 @@ def test_a_rounded_plan_is_the_permutation_that_has_most_of_the_soft_one():
 def test_a_matcher_whose_plans_are_rounded_learns_from_the_objective_of_its_soft_ones():
     matcher, seen, prediction, target, settings = rounded_case()
     match = matcher(seen, prediction, target)
-    soft = matcher.plan(seen, target, prediction)
+    soft = soft_plan(matcher, seen, target, prediction)
     torch.testing.assert_close(match.auxiliary, graph_loss(prediction, target, soft, settings).total)
     match.auxiliary.sum().backward()
     for name, parameter in matcher.named_parameters():
@@ -289,7 +297,7 @@ def test_in_evaluation_nothing_is_rounded_and_nothing_changes():
     matcher, seen, prediction, target, _ = rounded_case()
     before = {name: value.clone() for name, value in matcher.eval().state_dict().items()}
     match = matcher(seen, prediction, target)
-    assert torch.equal(match.plan, matcher.plan(seen, target, prediction))
+    assert torch.equal(match.plan, soft_plan(matcher, seen, target, prediction))
     assert not match.auxiliary.any()
     assert all(torch.equal(value, before[name]) for name, value in matcher.state_dict().items())
 
@@ -316,11 +324,11 @@ def test_linear_costs_are_added_to_the_distances_in_nats_and_carry_no_gradient(e
         1,
     ).view(2, 5, 5)
     expected = embedding_plan(slots, nodes, target.sizes, beyond, 3e-3, 20, 0.7 * linear.detach())
-    plan = matcher.plan(seen, target, prediction)
+    plan = soft_plan(matcher, seen, target, prediction)
     torch.testing.assert_close(plan, expected, atol=1e-10, rtol=0)
     without = learned_matcher(**options)
     without.load_state_dict(matcher.state_dict())
-    assert (plan - without.plan(seen, target, prediction)).abs().max() > 0.01
+    assert (plan - soft_plan(without, seen, target, prediction)).abs().max() > 0.01
     plan.square().sum().backward()
     for logits in (prediction.presence, prediction.edges, prediction.node_labels, prediction.diffusion):
         assert logits.grad is None
@@ -337,7 +345,7 @@ def test_with_linear_costs_a_right_prediction_is_matched_before_anything_is_lear
     costs = []
     for weight in (0.0, 1.0):
         matcher = learned_matcher(slots=6, epsilon=1e-4, iterations=100, linear_costs=weight)
-        plan = matcher.plan(states(3, 6), target, prediction).detach()
+        plan = soft_plan(matcher, states(3, 6), target, prediction).detach()
         costs.append(float((plan * linear).sum()))
     assert costs[1] < 0.01 * costs[0]
 
@@ -348,7 +356,7 @@ def test_linear_costs_leave_padding_one_column(linear_costs):
     target = random_batch(np.random.default_rng(15), [2, 4], 6)
     prediction = random_prediction(torch.Generator().manual_seed(15), 2, 6)
     matcher = learned_matcher(slots=6, linear_costs=linear_costs)
-    plan = matcher.plan(states(2, 6), target, prediction)
+    plan = soft_plan(matcher, states(2, 6), target, prediction)
     for sample, size in enumerate((2, 4)):
         rest = plan[sample, :, size:]
         torch.testing.assert_close(rest, rest[:, :1].expand_as(rest), atol=1e-12, rtol=0)
@@ -392,12 +400,12 @@ def test_a_matcher_begins_warm_and_has_the_temperature_of_the_moment():
         assert matcher.epsilon == pytest.approx(epsilon)
 
 
-def test_row_entropy_is_that_of_the_real_columns():
+def test_plan_entropy_is_that_of_the_real_columns():
     target = random_batch(np.random.default_rng(6), [2, 1], 3)
     plan = torch.full((2, 3, 3), 1 / 3)
     plan[0, :, :2] = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    assert row_entropy(plan, target) == pytest.approx(np.log(3) / 3, abs=1e-6)
-    assert row_entropy(plan, random_batch(np.random.default_rng(6), [0, 0], 3)) == 0.0
+    assert plan_entropy(plan, target) == pytest.approx(np.log(3) / 3, abs=1e-6)
+    assert plan_entropy(plan, random_batch(np.random.default_rng(6), [0, 0], 3)) == 0.0
 
 
 @pytest.mark.parametrize("embedding_plan", PLANS)

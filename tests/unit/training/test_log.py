@@ -128,11 +128,11 @@ def test_without_tensorboard_the_log_works(tmp_path, monkeypatch):
 
 def test_a_window_gives_means_and_the_last_health():
     window = Window()
-    window.add({"loss": 1.0, "edges": 0.5}, {"gap": 0.3, "row_entropy": 1.0}, 8)
-    window.add({"loss": 2.0, "edges": 0.0}, {"row_entropy": 0.5}, 8)
+    window.add({"loss": 1.0, "edges": 0.5}, {"gap": 0.3, "plan_entropy": 1.0}, 8)
+    window.add({"loss": 2.0, "edges": 0.0}, {"plan_entropy": 0.5}, 8)
     found = window.record()
     assert found.pop("samples_per_second") > 0
-    assert found == {"loss": 1.5, "edges": 0.25, "gap": 0.3, "row_entropy": 0.5, "skipped": 0}
+    assert found == {"loss": 1.5, "edges": 0.25, "gap": 0.3, "plan_entropy": 0.5, "skipped": 0}
 
 
 def test_skipped_steps_are_counted_and_in_no_mean():

@@ -101,11 +101,11 @@ def test_a_rate_of_its_own_changes_how_far_the_matcher_moves(tmp_path):
 def test_a_learned_matchers_health_is_in_the_log(tmp_path):
     train(tiny_settings(matching={"kind": "learned", "probe_every": 2}, train={"steps": 4}), tmp_path)
     records = [record for record in read_log(tmp_path / "log.jsonl") if "loss" in record]
-    assert all({"row_entropy", "marginal_error"} <= record.keys() for record in records)
+    assert all({"plan_entropy", "marginal_error"} <= record.keys() for record in records)
     assert ["gap" in record for record in records] == [True, False, True, False]
     with (tmp_path / "log.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["loss"]]
-    for name in ("row_entropy", "marginal_error", "gap"):
+    for name in ("plan_entropy", "marginal_error", "gap"):
         assert [row[name] for row in rows] == [str(record.get(name, "")) for record in records]
 
 
