@@ -5,7 +5,7 @@ import pytest
 from graphwright.experiments import Scale, expand, grid_names, read_grid
 from graphwright.experiments.expansion import build_run
 from graphwright.experiments.grid import Changes, parse_grid
-from graphwright.settings import Run, SettingsError, load_run
+from graphwright.settings import MatchingKind, Run, SettingsError, load_run
 from graphwright.settings.schema import ModelKind
 from graphwright.training import build_matcher
 
@@ -172,17 +172,19 @@ def test_the_number_of_seeds_can_be_chosen():
 def test_the_comparison_has_every_way_to_find_a_plan():
     configurations = expand(read_grid("comparison"), Scale.CPU)
     every = {
-        "learned": ("learned", "soft"),
-        "learned, rounded": ("learned", "rounded"),
-        "mirror": ("mirror", "soft"),
-        "conditional gradient": ("conditional_gradient", "soft"),
-        "labels": ("labels", "soft"),
+        "learned": ("learned", "soft", 0.0),
+        "learned, rounded": ("learned", "rounded", 1.0),
+        "mirror": ("mirror",),
+        "conditional gradient": ("conditional_gradient",),
+        "labels": ("labels",),
     }
     found = {}
     for each in configurations:
         if each.trained:
             matching = each.jobs[0].run.matching
-            found.setdefault(each.column, {})[each.method] = (matching.kind.value, matching.plan.value)
+            options = (matching.kind.value, matching.plan.value, matching.linear_costs)
+            learned = matching.kind is MatchingKind.LEARNED
+            found.setdefault(each.column, {})[each.method] = options if learned else options[:1]
     assert any(methods == every for methods in found.values())
     assert all(methods.items() <= every.items() for methods in found.values())
     assert all({"learned", "conditional gradient"} <= methods.keys() for methods in found.values())
