@@ -27,7 +27,7 @@ def on_cores(run: Run, available: int) -> Run:
     train = run.train
     if train.devices != CORES:
         return run
-    if train.accelerator is Accelerator.AUTO and torch.accelerator.is_available():
+    if train.accelerator is Accelerator.AUTO and (torch.cuda.is_available() or torch.backends.mps.is_available()):
         return _with(run, devices="auto")
     # torchrun has started the processes already.
     asked = int(os.environ.get("LOCAL_WORLD_SIZE", min(available, max(1, train.batch_size // LEAST_BATCH))))
