@@ -67,7 +67,8 @@ def training(devices: int, **options: Any) -> Run:
     return tiny_settings(
         model={"dropout": 0.2},
         matching=WITH_STATE,
-        train={"steps": 6, "log_every": 4, "validate_every": 4, "devices": str(devices), "averaging": 0.9}
+        train={"steps": 6, "log_every": 4, "validate_every": 4, "devices": str(devices)}
+        | {"averaging": 0.9, "optimizer": "muon"}
         | options,
     )
 

@@ -191,6 +191,13 @@ class Loss(Settings):
     """Relationformer: pairs without an edge drawn for every edge."""
 
 
+class OptimizerKind(StrEnum):
+    """What moves the weights."""
+
+    ADAMW = "adamw"
+    MUON = "muon"
+
+
 class Precision(StrEnum):
     """Arithmetic of training, as Lightning Fabric names it."""
 
@@ -232,14 +239,16 @@ class Train(Settings):
     """Budget in steps."""
     minutes: Positive | None = None
     """Budget in minutes of training, over all sessions."""
+    optimizer: OptimizerKind = OptimizerKind.ADAMW
+    """AdamW for all weights (the paper), or Muon, orthogonalised momentum, for matrices and convolutions."""
     learning_rate: Positive = 1e-3
-    """Largest learning rate of AdamW, reached after the warm-up."""
+    """Largest learning rate, reached after the warm-up."""
     minimum_learning_rate: NotNegative = 1e-5
     """Where the cosine ends."""
     warmup: Share = 0.05
     """Share of the budget over which the learning rate rises."""
     weight_decay: NotNegative = 0.01
-    """Weight decay of AdamW."""
+    """Weight decay, as a share of the learning rate."""
     clip: Positive = 1.0
     """Largest norm of the gradient."""
     averaging: Share = 0.0

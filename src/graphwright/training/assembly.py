@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -209,15 +209,6 @@ class TrainingModel(nn.Module):
         return criterion(prediction.known, target), weight
 
 
-def parameter_groups(model: TrainingModel, matcher_factor: float) -> list[dict[str, Any]]:
-    """The predictor's parameters and the matcher's, each with the factor of its learning rate."""
-    parts = ((model.predictor, 1.0), (model.matcher, matcher_factor))
-    groups = [{"params": list(part.parameters()), RATE_FACTOR: factor} for part, factor in parts]
-    return [group for group in groups if group["params"]]
-
-
-RATE_FACTOR = "learning_rate_factor"
-"""What an optimiser's group of parameters calls its share of the learning rate."""
 LOSS_TERMS = tuple(field.name for field in fields(GraphLoss) if field.name != "total")
 TERMS = (*LOSS_TERMS, "auxiliary", "recognition")
 """Names of `StepResult.terms`."""

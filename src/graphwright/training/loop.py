@@ -21,12 +21,13 @@ from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Run, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Samples, resolved, task_of, unusable_rows
 from graphwright.training import checkpoint as checkpoints
-from graphwright.training.assembly import RATE_FACTOR, TERMS, StepResult, build, parameter_groups
+from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.averaging import WeightAverage
 from graphwright.training.console import Display
 from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
 from graphwright.training.log import RunLog
+from graphwright.training.optimizer import RATE_FACTOR, build_optimizer
 from graphwright.training.order import StepOrder
 from graphwright.training.processes import in_this_process
 from graphwright.training.provenance import provenance
@@ -95,8 +96,8 @@ class Session:
         self.validation = task.data("validation", limit=train.validation_samples)
         self.model = build(run)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
-        groups = parameter_groups(self.model, run.matching.learning_rate_factor)
-        optimizer = torch.optim.AdamW(groups, lr=train.learning_rate, weight_decay=train.weight_decay)
+        parts = ((self.model.predictor, 1.0), (self.model.matcher, run.matching.learning_rate_factor))
+        optimizer = build_optimizer(train.optimizer, parts, train.learning_rate, train.weight_decay)
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
         if self.average is not None:
             self.average.to(self.fabric.device)

@@ -14,11 +14,9 @@ from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, build_matcher
 from graphwright.training.assembly import (
     LOSS_TERMS,
-    RATE_FACTOR,
     TERMS,
     StepResult,
     loss_settings,
-    parameter_groups,
 )
 from graphwright.transport import SelfLoops, conditional_gradient, inner_product_plan, l1_plan, mirror_descent
 from tiny import WITH_STATE, random_batch, random_prediction, tiny_settings
@@ -165,17 +163,6 @@ def test_neighbours_colours_are_predicted_and_matched_by_if_the_task_says_so(dif
     assert (model.predictor.head.diffusion is not None) == diffusion
     terms = dict(zip(TERMS, step(model).terms.tolist(), strict=True))
     assert (terms["diffusion"] > 0) == diffusion
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_parameter_is_in_one_group_and_the_matchers_have_a_rate_of_their_own(kind):
-    model = model_of(matching={"kind": kind})
-    groups = parameter_groups(model, 3.0)
-    assert sorted(id(each) for group in groups for each in group["params"]) == sorted(map(id, model.parameters()))
-    factors = {id(each): group[RATE_FACTOR] for group in groups for each in group["params"]}
-    for name, parameter in model.named_parameters():
-        assert factors[id(parameter)] == (3.0 if name.startswith("matcher.") else 1.0), name
-    assert len(groups) == (2 if list(model.matcher.parameters()) else 1)
 
 
 @pytest.mark.parametrize("linear_costs", [0.0, 1.0])

@@ -1,0 +1,154 @@
+"""What moves the weights: AdamW, or Muon for matrices and AdamW for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.optim.adamw import adamw
+
+from graphwright.settings import OptimizerKind
+
+RATE_FACTOR = "learning_rate_factor"
+"""What a group of parameters calls its share of the learning rate."""
+MOMENTUM = 0.95
+RMS = 0.2
+"""Root mean square of an entry of a step of rate one, which is about AdamW's: one learning rate serves both."""
+QUINTIC = (3.4445, -4.7750, 2.0315)
+"""a, b, c of a step x <- a x + b x^3 + c x^5 on all singular values at once (Jordan et al. 2024): five steps bring
+those from 0.01 to 1 into 0.7 to 1.2, which is orthogonal enough."""
+STEPS = 5
+SMALLEST = 8
+"""A matrix with a side no longer than this, such as a last layer to one logit, is left to AdamW."""
+
+
+def build_optimizer(
+    kind: OptimizerKind, parts: Iterable[tuple[nn.Module, float]], rate: float, decay: float
+) -> torch.optim.Optimizer:
+    """The optimiser of some modules, each with the factor of its learning rate."""
+    if kind is OptimizerKind.ADAMW:
+        groups = [{"params": list(part.parameters()), RATE_FACTOR: factor} for part, factor in parts]
+        return torch.optim.AdamW([group for group in groups if group["params"]], lr=rate, weight_decay=decay)
+    found: list[dict[str, Any]] = []
+    for part, factor in parts:
+        matrices, others = split_parameters(part)
+        found += [
+            {"params": matrices, RATE_FACTOR: factor, "matrices": True},
+            {"params": others, RATE_FACTOR: factor, "matrices": False},
+        ]
+    return Muon([group for group in found if group["params"]], rate, decay)
+
+
+def split_parameters(module: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """The weights that multiply vectors (of linear layers, attention, convolutions), and all others.
+
+    Rows of an embedding, queries, codes and biases are vectors of their own: nothing is to be orthogonal there.
+    """
+    matrices: list[Tensor] = []
+    for layer in module.modules():
+        if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
+            continue
+        matrices += [
+            value
+            for name, value in layer.named_parameters(recurse=False)
+            if name.endswith("weight") and value.ndim >= 2 and min(value.flatten(1).shape) > SMALLEST
+        ]
+    chosen = {id(value) for value in matrices}
+    return matrices, [value for value in module.parameters() if id(value) not in chosen]
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose step is brought near the nearest orthogonal matrix (Jordan et al. 2024), for matrices.
+
+    All directions of a weight then move alike, also those that few samples speak of. A convolution counts as the
+    matrix (out, in * height * width). Groups that are not `matrices` get AdamW. Torch has a Muon of its own, which
+    takes matrices of two dimensions only; it is the convolutions that gain the most.
+    """
+
+    def __init__(self, groups: Sequence[dict[str, Any]], rate: float, decay: float) -> None:
+        super().__init__(groups, {"lr": rate, "weight_decay": decay, "matrices": True})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One update from the gradients at hand."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            parameters = [value for value in group["params"] if value.grad is not None]
+            if group["matrices"]:
+                self._move_matrices(parameters, group["lr"], group["weight_decay"])
+            else:
+                self._move_others(parameters, group["lr"], group["weight_decay"])
+        return loss
+
+    def _move_matrices(self, parameters: list[Tensor], rate: float, decay: float) -> None:
+        directions = []
+        for parameter in parameters:
+            state = self.state[parameter]
+            if not state:
+                state["momentum"] = torch.zeros_like(parameter)
+            momentum, gradient = state["momentum"], parameter.grad
+            assert gradient is not None
+            momentum.lerp_(gradient, 1 - MOMENTUM)
+            directions.append(gradient.lerp(momentum, MOMENTUM).flatten(1))
+        for parameter, step in zip(parameters, _orthogonal_together(directions), strict=True):
+            parameter.mul_(1 - rate * decay).add_(
+                step.view_as(parameter), alpha=-rate * RMS * max(step.shape) ** 0.5
+            )
+
+    def _move_others(self, parameters: list[Tensor], rate: float, decay: float) -> None:
+        for parameter in parameters:
+            state = self.state[parameter]
+            if not state:
+                state["step"] = torch.zeros((), dtype=torch.float32)
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
+        states = [self.state[parameter] for parameter in parameters]
+        adamw(
+            parameters,
+            [value.grad for value in parameters if value.grad is not None],
+            *([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq")),
+            [],
+            [state["step"] for state in states],
+            foreach=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=rate,
+            weight_decay=decay,
+            eps=1e-8,
+            maximize=False,
+        )
+
+
+def _orthogonal_together(matrices: list[Tensor]) -> list[Tensor]:
+    """`orthogonal` of each; processes, whose gradients are the same by now, share the work."""
+    processes = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+    if processes == 1 or not matrices:
+        return [orthogonal(matrix) for matrix in matrices]
+    results = torch.cat([matrix.flatten() for matrix in matrices])
+    parts = [
+        part.view_as(matrix)
+        for part, matrix in zip(results.split([m.numel() for m in matrices]), matrices, strict=True)
+    ]
+    for index, part in enumerate(parts):
+        # Every result is one process's plus zeros, the same on all of them to the last bit.
+        part.copy_(orthogonal(part)) if index % processes == distributed.get_rank() else part.zero_()
+    distributed.all_reduce(results)
+    return parts
+
+
+def orthogonal(matrix: Tensor) -> Tensor:
+    """(m, n) near U V' of the matrix's singular value decomposition, by Newton-Schulz steps; zero for zero."""
+    a, b, c = QUINTIC
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.mT if tall else matrix
+    x = x / x.norm().clamp_min(torch.finfo(x.dtype).tiny ** 0.5)
+    for _ in range(STEPS):
+        square = x @ x.mT
+        x = torch.addmm(x, torch.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x.mT.contiguous() if tall else x
