@@ -8,6 +8,7 @@ from graphwright.settings import (
     CostKind,
     EncoderKind,
     MatchingKind,
+    OptimizerKind,
     PairKind,
     PlanKind,
     Precision,
@@ -129,14 +130,15 @@ def test_cpu_presets_fit_two_cores(n):
     run = load_run(f"coloring{n}-cpu")
     model, matching, train = run.model, run.matching, run.train
     assert run.task.capacity == n
-    assert (model.encoder, model.encoder_width, model.encoder_blocks) == (EncoderKind.CNN, 64, 2)
+    assert (model.encoder, model.encoder_width, model.encoder_blocks) == (EncoderKind.CNN, 64, 4)
     assert (model.width, model.head_width, model.layers, model.heads) == (96, 96, 3, 4)
     assert (matching.kind, matching.dimension) == (MatchingKind.CONDITIONAL_GRADIENT, 64)
     assert (matching.target_width, matching.target_layers) == (64, 3)
     assert epsilon_of(run) == pytest.approx(7.2e-2 / n**2, rel=1e-7)  # 3.6e-2 at a width of 256
     assert (matching.plan, matching.linear_costs) == (PlanKind.ROUNDED, 1.0)
     assert (model.pairs, run.task.diffusion, train.averaging) == (PairKind.PRODUCT, True, 0.999)
-    assert (train.batch_size, train.learning_rate, train.clip, train.validate_every) == (64, 2e-3, 1.0, 1000)
+    assert (train.optimizer, train.learning_rate) == (OptimizerKind.MUON, 6e-3)
+    assert (train.batch_size, train.clip, train.validate_every) == (64, 1.0, 1000)
     assert (train.minutes, train.epochs, train.steps) == (60 if n == 10 else 120, None, None)
 
 
@@ -208,7 +210,7 @@ def test_the_demo_is_small_and_short():
     run = load_run("demo")
     assert (run.task.capacity, run.task.min_size, run.task.samples) == (4, 2, 200_000)
     assert run.model == load_run("coloring10-cpu").model
-    assert (run.train.minutes, run.train.learning_rate) == (3, 2e-3)
+    assert run.train.minutes == 3
     assert (run.train.validate_every, run.train.validation_samples) == (200, 512)
 
 
