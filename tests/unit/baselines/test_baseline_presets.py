@@ -17,8 +17,7 @@ def base_of(task: str, scale: str) -> str:
     return task if (task, scale) == ("qm9", "-paper") else task + scale
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("task", "scale"), [(task, "-paper") for task in TASKS] + [("ms2scaffold", "-cpu")])
 def test_any2graph_differs_in_its_matching_and_its_epochs(task, scale):
     name = base_of(task, scale)
     run, base = load_run(f"any2graph-{name}"), load_run(name)
@@ -45,13 +44,20 @@ def test_relationformer_has_the_same_encoder_and_budget(task, scale):
     assert run.loss.recognition == 0
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "ms2scaffold"])
+def test_on_two_cores_a_tasks_own_preset_matches_as_any2graph_does(task):
+    matching = load_run(f"{task}-cpu").matching
+    assert (matching.kind, matching.steps, matching.starts) == ("conditional_gradient", 20, 1)
+
+
 @pytest.mark.parametrize(
-    ("method", "matcher"), [("any2graph", SolverMatcher), ("relationformer", LabelProbabilityMatcher)]
+    ("name", "matcher"),
+    [("any2graph-ms2scaffold-cpu", SolverMatcher)]
+    + [(f"relationformer-{task}-cpu", LabelProbabilityMatcher) for task in TASKS],
 )
-def test_they_are_built(method, matcher, task):
+def test_they_are_built(name, matcher):
     with torch.device("meta"):
-        model = build(load_run(f"{method}-{task}-cpu"))
+        model = build(load_run(name))
     assert type(model.matcher) is matcher
-    assert load_run(f"{method}-coloring10") == load_run(f"{method}-coloring10-cpu")
-    assert method in find_preset(f"{method}-{task}-cpu").summary.lower()
+    assert load_run(name.removesuffix("-cpu")) == load_run(name)
+    assert name.partition("-")[0] in find_preset(name).summary.lower()
