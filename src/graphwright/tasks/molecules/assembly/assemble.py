@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphwright.tasks.molecules.assembly.alphabet import Alphabet
-from graphwright.tasks.molecules.assembly.counts import CountProgram
+from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
 from graphwright.tasks.molecules.assembly.environments import Environments, environments_of
 from graphwright.tasks.molecules.assembly.joining import Joining, molecule_of, separate_parts
 from graphwright.tasks.molecules.fingerprint import BitArray, active_bits
@@ -17,7 +17,6 @@ from graphwright.tasks.molecules.fingerprint import BitArray, active_bits
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
 
-ATOM_COST = 0.0
 JOINING_STEPS = 3000
 JOINING_REFUSED = 300
 STALE = 6
@@ -41,29 +40,39 @@ class Assembly:
 
 
 def assemble(
-    asked: BitArray, alphabet: Alphabet, capacity: int, *, count: int = 20, seconds: float = 2.0
+    asked: BitArray, alphabet: Alphabet, capacity: int, *, count: int = 20, seconds: float = 8.0
 ) -> Assembly:
+    deadline = time.perf_counter() + seconds
+    for inventive in (False, True):
+        environments = environments_of(asked, alphabet, inventive=inventive)
+        found = _assembled(environments, capacity, count, deadline)
+        if found.molecules:
+            break
+    return found
+
+
+def _assembled(environments: Environments, capacity: int, count: int, deadline: float) -> Assembly:
     from rdkit import Chem
 
-    deadline = time.perf_counter() + seconds
-    environments = environments_of(asked, alphabet)
     if environments.unexplained or not len(environments):
         return Assembly((), exhausted=True, unexplained=environments.unexplained)
-    program = CountProgram(environments, capacity, ATOM_COST)
+    program = CountProgram(environments, capacity)
     found: dict[str, Assembled] = {}
     exhausted = True
     stale = 0
+    tried=0
     for counts in program.solutions(deadline):
+        tried+=1
         parts = separate_parts(environments, counts)
         if len(parts) > 1:
             for part in parts:
                 program.connect(part)
             continue
-        cost = float(environments.costs @ counts)
+        cost = usual_cost(environments, counts)
         before = len(found)
-        for skeleton in Joining(environments, counts, deadline, JOINING_STEPS).skeletons():
+        for skeleton in Joining(environments, counts, JOINING_STEPS, deadline).skeletons():
             molecule = molecule_of(skeleton, environments)
-            if molecule is not None and np.array_equal(active_bits(molecule), asked):
+            if molecule is not None and np.array_equal(active_bits(molecule), environments.asked):
                 found.setdefault(Chem.MolToSmiles(molecule), Assembled(molecule, cost))
                 if len(found) >= count:
                     break

@@ -23,19 +23,30 @@ from graphwright.tasks.molecules.assembly.environments import Environments
 
 Counts = NDArray[np.int64]
 _Row = dict[int, float]
+REPEATED = 0.7
+"""What another atom of an environment costs, in nats, after the first: fingerprints do not count."""
+
+
+def usual_cost(environments: Environments, counts: Counts) -> float:
+    """What a solution costs: each environment once, and a little for every atom more of it."""
+    used = counts > 0
+    return float(environments.costs[used].sum() + REPEATED * (counts[used] - 1).sum())
 
 
 class CountProgram:
     """The program of one fingerprint, with the cuts made so far."""
 
-    def __init__(self, environments: Environments, capacity: int, atom_cost: float) -> None:
+    def __init__(self, environments: Environments, capacity: int) -> None:
         self._environments = environments
         self._capacity = capacity
-        self._costs = list(environments.costs + atom_cost)
+        self._costs = [REPEATED] * len(environments)
         self._upper = [float(capacity)] * len(environments)
         self._rows: list[_Row] = []
         self._low: list[float] = []
         self._high: list[float] = []
+        for at, cost in enumerate(environments.costs):
+            used = self._variable(1.0, cost - REPEATED)
+            self._require({at: 1.0, used: -float(capacity)}, -np.inf, 0)
         self._explain()
         self._fit()
         self._require(dict.fromkeys(range(len(environments)), 1.0), 1, capacity)
@@ -74,8 +85,8 @@ class CountProgram:
         self._low.append(low)
         self._high.append(high)
 
-    def _variable(self, upper: float) -> int:
-        self._costs.append(0.0)
+    def _variable(self, upper: float, cost: float = 0.0) -> int:
+        self._costs.append(cost)
         self._upper.append(upper)
         return len(self._costs) - 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement, product
 from math import comb, prod
@@ -11,7 +11,7 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from graphwright.tasks.molecules.assembly.alphabet import Alphabet, Codes
+from graphwright.tasks.molecules.assembly.alphabet import MOST_NEIGHBOURS, Alphabet, Codes
 from graphwright.tasks.molecules.assembly.identifiers import Identifiers, wider_identifiers
 from graphwright.tasks.molecules.fingerprint import BITS, BitArray
 
@@ -23,6 +23,11 @@ UNSEEN = 0.3
 """How often an environment that was never met counts as met."""
 SILENT = 3.0
 """What it costs to say that an atom has a bit of radius 2 that the fingerprint does not show."""
+INVENTED = 4.0
+"""What an environment of radius 1 costs that was never met, besides."""
+MOST_INVENTED = 300
+"""Environments of radius 1 that are tried though they were never met."""
+_INVENTED_SILENT = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,20 +54,24 @@ class Environments:
         return frozenset(self.asked.tolist()).difference(*self.bits)
 
 
-def environments_of(asked: BitArray, alphabet: Alphabet) -> Environments:
+def environments_of(asked: BitArray, alphabet: Alphabet, *, inventive: bool = False) -> Environments:
     """What the atoms of a molecule with exactly these bits may be.
 
     Every bit of an environment must be on; and every neighbour that one asks for must be offered by another, which
-    is repeated until nothing more goes.
+    is repeated until nothing more goes. Environments of radius 1 are those of the alphabet; if `inventive`, also
+    those that its atoms and bonds could make.
     """
     on = np.zeros(BITS, bool)
     on[asked] = True
+    if inventive:
+        alphabet = _extended(alphabet, on)
     narrow = _consistent(_present(on, alphabet), alphabet)
-    rows = _wide(narrow, on, alphabet)
+    rows = _wide(narrow, on, alphabet, inventive=inventive)
     rows = _supported(rows)
     met = np.array([row.met for row in rows], np.float64)
     total = float(alphabet.counts.sum())
     costs = np.log(total) - np.log(np.maximum(met, UNSEEN)) + SILENT * np.array([row.silent for row in rows])
+    costs += INVENTED * (alphabet.counts[[row.narrow for row in rows]] == 0)
     return Environments(
         alphabet,
         asked,
@@ -115,7 +124,61 @@ def _consistent(narrow: Codes, alphabet: Alphabet) -> Codes:
         narrow = narrow[fine]
 
 
-def _wide(narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet) -> list[_Row]:
+def _extended(alphabet: Alphabet, on: NDArray[np.bool_]) -> Alphabet:
+    """The alphabet with environments of radius 1 that were never met, but whose every bond was, the likeliest.
+
+    An atom keeps to a set of bonds that it was met with; its neighbours are any atoms that are on.
+    """
+    atoms = on[alphabet.atom_ids % BITS]
+    pairs: dict[tuple[int, int], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for column in range(MOST_NEIGHBOURS):
+        bonds, there = alphabet.bonds[:, column], alphabet.neighbours[:, column]
+        rows = np.flatnonzero((bonds > 0) & atoms[alphabet.centres] & atoms[there])
+        for row in rows.tolist():
+            pairs[int(alphabet.centres[row]), int(bonds[row])][int(there[row])] += int(alphabet.counts[row])
+    usable = np.flatnonzero(atoms[alphabet.centres])
+    patterns = np.unique(np.column_stack([alphabet.centres[usable], alphabet.bonds[usable]]), axis=0)
+    centres, all_bonds, all_neighbours, scores = [], [], [], []
+    for centre, *padded in patterns.tolist():
+        bonds = [bond for bond in padded if bond]
+        degree = len(bonds)
+        choices = [sorted(pairs[centre, bond], key=lambda other: -pairs[centre, bond][other]) for bond in bonds]
+        choices = _fewer(choices, [1] * degree)
+        picked = np.array(list(product(*choices)), np.int64).reshape(-1, degree)
+        if not len(picked):
+            continue
+        row = np.zeros((len(picked), MOST_NEIGHBOURS), np.int64)
+        row[:, :degree] = bonds
+        there = np.zeros((len(picked), MOST_NEIGHBOURS), np.int64)
+        there[:, :degree] = picked
+        own = np.full(len(picked), alphabet.atom_ids[centre], np.uint32)
+        identifiers = wider_identifiers(1, own, row, alphabet.atom_ids[there])
+        fresh = np.flatnonzero(on[identifiers % BITS] & ~np.isin(identifiers, alphabet.ids))
+        fresh = fresh[np.unique(identifiers[fresh], return_index=True)[1]]
+        logs = [
+            sum(
+                float(np.log(pairs[centre, bond][other] / sum(pairs[centre, bond].values())))
+                for bond, other in zip(bonds, picked[at].tolist(), strict=True)
+            )
+            for at in fresh.tolist()
+        ]
+        centres += [centre] * len(fresh)
+        all_bonds.append(row[fresh])
+        all_neighbours.append(there[fresh])
+        scores += logs
+    if not centres:
+        return alphabet
+    best = np.argsort(-np.array(scores), kind="stable")[:MOST_INVENTED]
+    return replace(
+        alphabet,
+        centres=np.concatenate([alphabet.centres, np.array(centres)[best]]),
+        bonds=np.concatenate([alphabet.bonds, np.concatenate(all_bonds)[best]]),
+        neighbours=np.concatenate([alphabet.neighbours, np.concatenate(all_neighbours)[best]]),
+        counts=np.concatenate([alphabet.counts, np.zeros(len(best), np.int64)]),
+    )
+
+
+def _wide(narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet, *, inventive: bool) -> list[_Row]:
     """All ways to give an environment of radius 1 neighbours of radius 1, if its bit of radius 2 is then on."""
     offers: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for place in narrow.tolist():
@@ -127,12 +190,17 @@ def _wide(narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet) -> list[_Row
         places.sort(key=lambda place: -alphabet.counts[place])
     rows: list[_Row] = []
     for place in narrow.tolist():
-        rows += _widened(place, offers, on, alphabet)
+        rows += _widened(place, offers, on, alphabet, inventive=inventive)
     return rows
 
 
 def _widened(
-    place: int, offers: dict[tuple[int, int, int], list[int]], on: NDArray[np.bool_], alphabet: Alphabet
+    place: int,
+    offers: dict[tuple[int, int, int], list[int]],
+    on: NDArray[np.bool_],
+    alphabet: Alphabet,
+    *,
+    inventive: bool,
 ) -> list[_Row]:
     centre = int(alphabet.centres[place])
     slots: dict[tuple[int, int], int] = defaultdict(int)
@@ -155,7 +223,9 @@ def _widened(
         # All bonds around an end atom are its neighbour's: RDKit never gives it a bit of radius 2.
         kept, silent = np.ones(len(wide), bool), np.zeros(len(wide), bool)
     else:
-        silent = ~shown & (met > 0) & _may_be_silent(place, picked, alphabet)
+        # Without a bit nothing speaks for an environment that was never met; there would be too many.
+        likely = (met > 0) | (inventive and len(picked) <= _INVENTED_SILENT)
+        silent = ~shown & likely & _may_be_silent(place, picked, alphabet)
         kept = shown | silent
     return [
         _Row(

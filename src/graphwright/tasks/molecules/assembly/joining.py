@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 Bond = tuple[int, int, int]
 """First atom, second atom, type as the hash has it."""
+AROMATIC_SIZES = (5, 6, 7)
+_SIZES = (6, 5, 7, 3, 4, 8)
+"""Of rings, the commonest first."""
+_USUAL = 2
+"""Places of these up to which a ring is closed before other atoms are tried."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +59,13 @@ def separate_parts(environments: Environments, counts: Counts) -> list[list[int]
 
 
 class Joining:
-    """All ways to join the atoms of a solution, distinct up to the order of like atoms tried first."""
+    """The ways to join the atoms of a solution, those with usual rings first.
 
-    def __init__(self, environments: Environments, counts: Counts, deadline: float, most_steps: int) -> None:
+    One connected part grows from the first atom on, so that atoms of an environment which are not in it yet are all
+    the same, and only one of them is tried.
+    """
+
+    def __init__(self, environments: Environments, counts: Counts, steps: int, deadline: float) -> None:
         used = np.flatnonzero(counts).tolist()
         self._atoms = [at for at in used for _ in range(int(counts[at]))]
         self._narrow = [environments.narrow[at] for at in self._atoms]
@@ -64,88 +73,104 @@ class Joining:
         table = environments.alphabet
         self._ring = [bool(table.atoms[table.centres[own], 4]) for own in self._narrow]
         self._joined: list[dict[int, int]] = [{} for _ in self._atoms]
-        self._deadline, self._steps = deadline, most_steps
+        self._part = [0]
+        self._steps, self._deadline = steps, deadline
 
     def skeletons(self) -> Iterator[Skeleton]:
-        """Connected simple graphs in which every half of a bond has its other half."""
-        yield from self._extend()
-
-    def _extend(self) -> Iterator[Skeleton]:
+        """Connected simple graphs in which every half of a bond has its other half, until the steps are spent."""
         self._steps -= 1
         if self._steps < 0 or time.perf_counter() > self._deadline:
             return
         chosen = self._next_half()
         if chosen is None:
-            bonds = tuple(
-                (first, second, bond)
-                for first, joined in enumerate(self._joined)
-                for second, bond in joined.items()
-                if first < second
-            )
-            yield Skeleton(tuple(self._atoms), bonds)
+            if len(self._part) == len(self._atoms):
+                yield self._skeleton()
             return
-        atom, (bond, _), partners = chosen
+        atom, bond, partners = chosen
         for partner in partners:
+            fresh = not self._joined[partner] and partner != self._part[0]
             self._join(atom, partner, bond)
-            if self._may_go_on(atom):
-                yield from self._extend()
-            self._part(atom, partner, bond)
+            if fresh:
+                self._part.append(partner)
+            yield from self.skeletons()
+            if fresh:
+                self._part.pop()
+            self._separate(atom, partner, bond)
 
-    def _next_half(self) -> tuple[int, tuple[int, int], list[int]] | None:
-        """The half bond with the fewest partners; None where all are joined."""
-        best: tuple[int, tuple[int, int], list[int]] | None = None
-        part = self._component(0) if self._atoms else set()
-        # Growing one connected part keeps like atoms that are not in it interchangeable.
-        for atom in part:
-            for half in set(self._open[atom]):
-                partners = self._partners(atom, half, part)
+    def _skeleton(self) -> Skeleton:
+        bonds = (
+            (first, second, bond)
+            for first, joined in enumerate(self._joined)
+            for second, bond in joined.items()
+            if first < second
+        )
+        return Skeleton(tuple(self._atoms), tuple(bonds))
+
+    def _next_half(self) -> tuple[int, int, list[int]] | None:
+        """The half of a bond with the fewest partners, at the atom that came last; None where all are joined."""
+        best: tuple[int, int, list[int]] | None = None
+        inside = set(self._part)
+        for atom in reversed(self._part):
+            for bond, wanted in set(self._open[atom]):
+                partners = self._partners(atom, bond, wanted, inside)
                 if best is None or len(partners) < len(best[2]):
-                    best = atom, half, partners
-                    if not partners:
+                    best = atom, bond, partners
+                    if len(partners) < 2:
                         return best
         return best
 
-    def _partners(self, atom: int, half: tuple[int, int], part: set[int]) -> list[int]:
-        bond, wanted = half
+    def _partners(self, atom: int, bond: int, wanted: int, inside: set[int]) -> list[int]:
+        """Atoms that the half of a bond may go to: those that close a usual ring first."""
         back = (bond, self._narrow[atom])
-        found, fresh = [], set[int]()
+        fresh, closing = dict[int, int](), list[tuple[int, int]]()
+        paths: dict[int, list[int]] | None = None
         for other, narrow in enumerate(self._narrow):
             if narrow != wanted or other == atom or other in self._joined[atom] or back not in self._open[other]:
                 continue
-            if other in part:
-                if not (self._ring[atom] and self._ring[other]):
-                    continue  # the bond would close a ring
-            elif not self._joined[other]:
-                # Atoms of one environment that nothing is joined to yet are all the same.
-                if self._atoms[other] in fresh:
-                    continue
-                fresh.add(self._atoms[other])
-            found.append(other)
-        return found
+            if other not in inside:
+                fresh.setdefault(self._atoms[other], other)
+            elif self._ring[atom] and self._ring[other]:
+                paths = self._paths(atom) if paths is None else paths
+                path = paths[other]
+                if bond != AROMATIC or self._may_be_aromatic(path):
+                    closing.append((_strangeness(len(path)), other))
+        closing.sort()
+        usual = [other for strange, other in closing if strange <= _USUAL]
+        return [*usual, *fresh.values(), *(other for strange, other in closing if strange > _USUAL)]
 
-    def _component(self, start: int) -> set[int]:
-        part, waiting = {start}, [start]
-        while waiting:
-            for other in self._joined[waiting.pop()]:
-                if other not in part:
-                    part.add(other)
+    def _may_be_aromatic(self, ring: list[int]) -> bool:
+        """Whether the ring is, or bonds that are still open may split it into, rings that are aromatic."""
+        if len(ring) in AROMATIC_SIZES:
+            return True
+        if len(ring) < min(AROMATIC_SIZES):
+            return False
+        left = [sum(bond == AROMATIC for bond, _ in self._open[atom]) for atom in ring]
+        return sum(left) > 2  # the ends have one each for the bond itself
+
+    def _paths(self, start: int) -> dict[int, list[int]]:
+        """A shortest way to every atom of the part."""
+        paths, waiting = {start: [start]}, [start]
+        for atom in waiting:
+            for other in self._joined[atom]:
+                if other not in paths:
+                    paths[other] = [*paths[atom], other]
                     waiting.append(other)
-        return part
-
-    def _may_go_on(self, atom: int) -> bool:
-        """Whether the part of the atom is not closed before all atoms are in it."""
-        part = self._component(atom)
-        return len(part) == len(self._atoms) or any(self._open[other] for other in part)
+        return paths
 
     def _join(self, first: int, second: int, bond: int) -> None:
         self._joined[first][second] = self._joined[second][first] = bond
         self._open[first].remove((bond, self._narrow[second]))
         self._open[second].remove((bond, self._narrow[first]))
 
-    def _part(self, first: int, second: int, bond: int) -> None:
+    def _separate(self, first: int, second: int, bond: int) -> None:
         del self._joined[first][second], self._joined[second][first]
         self._open[first].append((bond, self._narrow[second]))
         self._open[second].append((bond, self._narrow[first]))
+
+
+def _strangeness(size: int) -> int:
+    """How unusual rings of a size are."""
+    return _SIZES.index(size) if size in _SIZES else size + len(_SIZES)
 
 
 def molecule_of(skeleton: Skeleton, environments: Environments) -> Mol | None:
