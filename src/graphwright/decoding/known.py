@@ -148,6 +148,13 @@ def in_order(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray
     return _log_probabilities(scores, chosen.mask.numpy(), chosen.node_labels.numpy(), chosen.edge_labels.numpy())
 
 
+def log_probabilities(scores: SlotScores, graphs: GraphBatch) -> FloatArray:
+    """(k,) log-probabilities of graphs at the best places found on the slots."""
+    which = np.arange(len(graphs))
+    found: FloatArray = np.maximum(in_order(scores, graphs, which), _placed(scores, graphs, which))
+    return found
+
+
 def _log_probabilities(scores: SlotScores, presence: BoolArray, labels: Codes, edges: Codes) -> FloatArray:
     """(k,) of decisions (k, n), (k, n), (k, n, n) on the slots, those of absent ones not counted."""
     slots = np.arange(scores.slots)

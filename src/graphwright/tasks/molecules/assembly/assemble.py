@@ -1,4 +1,9 @@
-"""Molecules that have a fingerprint, put together from the environments that its bits allow."""
+"""Molecules that have a fingerprint, put together from the environments that its bits allow.
+
+No model is needed. Bits say which environments there may be (environments.py), an integer program how many of each
+(counts.py), a search how they are joined (joining.py), and RDKit whether the molecule has the fingerprint. Several
+molecules may: fingerprints do not count, and do not look further than two bonds.
+"""
 
 from __future__ import annotations
 
@@ -12,72 +17,105 @@ from graphwright.tasks.molecules.assembly.alphabet import Alphabet
 from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
 from graphwright.tasks.molecules.assembly.environments import Environments, environments_of
 from graphwright.tasks.molecules.assembly.joining import Joining, molecule_of, separate_parts
+from graphwright.tasks.molecules.assembly.rings import ring_systems
 from graphwright.tasks.molecules.fingerprint import BitArray, active_bits
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
 
-JOINING_STEPS = 3000
-JOINING_REFUSED = 300
-STALE = 6
+
+@dataclass(frozen=True)
+class Limits:
+    """How far to look.
+
+    molecules: that are enough. programs: solved at most. barren: programs in a row that gave no new molecule,
+    after which no more are sought if there is one. steps: of the search that joins the atoms of one solution.
+    seconds: after which nothing more is begun; the other limits are mostly met before, so that an answer does not
+    depend on how busy the machine is.
+    """
+
+    molecules: int = 20
+    programs: int = 60
+    barren: int = 6
+    steps: int = 3000
+    seconds: float = 8.0
+
+    def __post_init__(self) -> None:
+        for name in ("molecules", "programs", "barren", "steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.seconds >= 0:
+            raise ValueError(f"seconds must not be negative, got {self.seconds}")
 
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """A molecule with exactly the asked fingerprint; cost: how unusual its environments are, in nats."""
+    """A molecule with exactly the asked fingerprint; cost: how unusual what it is made of is, in nats."""
 
     molecule: Mol
+    smiles: str
     cost: float
 
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """All that were found, the most usual first. exhausted: there are no others, made of known environments."""
+    """The molecules found, the most usual first.
+
+    complete: there are no others of known environments. unexplained: bits that no environment has.
+    """
 
     molecules: tuple[Assembled, ...]
-    exhausted: bool
-    unexplained: frozenset[int]
+    complete: bool
+    unexplained: frozenset[int] = frozenset()
 
 
-def assemble(
-    asked: BitArray, alphabet: Alphabet, capacity: int, *, count: int = 20, seconds: float = 8.0
-) -> Assembly:
-    deadline = time.perf_counter() + seconds
-    for inventive in (False, True):
-        environments = environments_of(asked, alphabet, inventive=inventive)
-        found = _assembled(environments, capacity, count, deadline)
-        if found.molecules:
-            break
-    return found
+def assemble(asked: BitArray, alphabet: Alphabet, capacity: int, limits: Limits | None = None) -> Assembly:
+    """Molecules of at most `capacity` heavy atoms that have exactly these bits on.
+
+    Environments that the alphabet does not have are thought of only where those that it has give no molecule.
+    """
+    limits = limits or Limits()
+    deadline = time.perf_counter() + limits.seconds
+    found = _assembled(environments_of(asked, alphabet), capacity, limits, deadline)
+    if found.molecules or time.perf_counter() > deadline:
+        return found
+    invented = environments_of(asked, alphabet, inventive=True)
+    return _assembled(invented, capacity, limits, deadline)
 
 
-def _assembled(environments: Environments, capacity: int, count: int, deadline: float) -> Assembly:
-    from rdkit import Chem
-
+def _assembled(environments: Environments, capacity: int, limits: Limits, deadline: float) -> Assembly:
     if environments.unexplained or not len(environments):
-        return Assembly((), exhausted=True, unexplained=environments.unexplained)
-    program = CountProgram(environments, capacity)
+        return Assembly((), complete=True, unexplained=environments.unexplained)
     found: dict[str, Assembled] = {}
-    exhausted = True
-    stale = 0
-    tried=0
-    for counts in program.solutions(deadline):
-        tried+=1
+    program = CountProgram(environments, capacity)
+    barren, complete = 0, True
+    for tried, counts in enumerate(program.solutions(deadline), 1):
         parts = separate_parts(environments, counts)
+        before = len(found)
         if len(parts) > 1:
             for part in parts:
                 program.connect(part)
-            continue
-        cost = usual_cost(environments, counts)
-        before = len(found)
-        for skeleton in Joining(environments, counts, JOINING_STEPS, deadline).skeletons():
-            molecule = molecule_of(skeleton, environments)
-            if molecule is not None and np.array_equal(active_bits(molecule), environments.asked):
-                found.setdefault(Chem.MolToSmiles(molecule), Assembled(molecule, cost))
-                if len(found) >= count:
-                    break
-        stale = stale + 1 if len(found) == before and found else 0
-        if len(found) >= count or stale >= STALE:
-            exhausted = False
+        else:
+            joining = Joining(environments, counts, limits.steps, deadline)
+            for skeleton in joining.skeletons():
+                molecule = molecule_of(skeleton, environments)
+                if molecule is not None and np.array_equal(active_bits(molecule), environments.asked):
+                    _add(found, molecule, usual_cost(environments, counts), environments.alphabet)
+                    if len(found) == limits.molecules:
+                        break
+            complete &= not joining.spent
+        barren = 0 if len(found) > before or not found else barren + 1
+        if limits.molecules == len(found) or tried == limits.programs or barren == limits.barren:
             break
-    return Assembly(tuple(found.values()), exhausted, frozenset())
+    in_order = tuple(sorted(found.values(), key=lambda each: each.cost))
+    return Assembly(in_order, complete=complete and program.exhausted)
+
+
+def _add(found: dict[str, Assembled], molecule: Mol, cost: float, alphabet: Alphabet) -> None:
+    """Keep the molecule if it is new."""
+    from rdkit import Chem
+
+    smiles = Chem.MolToSmiles(molecule)
+    if smiles not in found:
+        rings = alphabet.rings.costs(np.array(ring_systems(molecule), np.uint32))
+        found[smiles] = Assembled(molecule, smiles, cost + float(rings.sum()))

@@ -37,6 +37,8 @@ class CountProgram:
     """The program of one fingerprint, with the cuts made so far."""
 
     def __init__(self, environments: Environments, capacity: int) -> None:
+        self.exhausted = False
+        """Whether all solutions were given."""
         self._environments = environments
         self._capacity = capacity
         self._costs = [REPEATED] * len(environments)
@@ -61,6 +63,7 @@ class CountProgram:
         while (left := deadline - time.perf_counter()) > 0:
             counts = self._solve(left)
             if counts is None:
+                self.exhausted = time.perf_counter() < deadline
                 return
             yield counts
             self._forbid(counts)
@@ -100,9 +103,7 @@ class CountProgram:
 
     def _fit(self) -> None:
         rows: dict[tuple[int, int, int], _Row] = defaultdict(lambda: defaultdict(float))
-        for at, (own, around) in enumerate(
-            zip(self._environments.narrow, self._environments.around, strict=True)
-        ):
+        for at, (own, around) in enumerate(zip(self._environments.narrow, self._environments.around, strict=True)):
             for (bond, other), count in Counter(around).items():
                 first, second = sorted((own, other))
                 rows[first, bond, second][at] += count if own == first else -count
@@ -128,7 +129,7 @@ class CountProgram:
         matrix = csr_array((values, (rows, columns)), shape=(len(self._rows), len(self._costs)))
         result = milp(
             np.array(self._costs),
-            integrality=np.ones(len(self._costs)),
+            integrality=np.ones(len(self._costs), np.int64),
             bounds=Bounds(0, np.array(self._upper)),
             constraints=LinearConstraint(matrix, np.array(self._low), np.array(self._high)),
             options={"time_limit": seconds},

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, product
-from math import comb, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphwright.tasks.molecules.assembly.alphabet import MOST_NEIGHBOURS, Alphabet, Codes
+from graphwright.tasks.molecules.assembly.alphabet import Alphabet, Codes
 from graphwright.tasks.molecules.assembly.identifiers import Identifiers, wider_identifiers
+from graphwright.tasks.molecules.assembly.invention import fewer, with_invented
 from graphwright.tasks.molecules.fingerprint import BITS, BitArray
 
 Half = tuple[int, int, int]
 """Half a bond: the environment of radius 1 that has it, its type, that of the neighbour."""
-MOST_COMBINATIONS = 50_000
-"""Of neighbours of one atom: with more, those that were met least often are left out."""
-UNSEEN = 0.3
-"""How often an environment that was never met counts as met."""
 SILENT = 3.0
 """What it costs to say that an atom has a bit of radius 2 that the fingerprint does not show."""
 INVENTED = 4.0
 """What an environment of radius 1 costs that was never met, besides."""
-MOST_INVENTED = 300
-"""Environments of radius 1 that are tried though they were never met."""
-_INVENTED_SILENT = 200
+_FEW = 200
+"""Ways to surround an atom, up to which they may be without a bit though they were never met."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +59,13 @@ def environments_of(asked: BitArray, alphabet: Alphabet, *, inventive: bool = Fa
     on = np.zeros(BITS, bool)
     on[asked] = True
     if inventive:
-        alphabet = _extended(alphabet, on)
+        alphabet = with_invented(alphabet, on)
     narrow = _consistent(_present(on, alphabet), alphabet)
     rows = _wide(narrow, on, alphabet, inventive=inventive)
     rows = _supported(rows)
-    met = np.array([row.met for row in rows], np.float64)
-    total = float(alphabet.counts.sum())
-    costs = np.log(total) - np.log(np.maximum(met, UNSEEN)) + SILENT * np.array([row.silent for row in rows])
-    costs += INVENTED * (alphabet.counts[[row.narrow for row in rows]] == 0)
+    costs = alphabet.wide.costs(np.array([row.wide for row in rows], np.uint32))
+    costs += SILENT * np.array([row.silent for row in rows])
+    costs += INVENTED * (alphabet.counts[np.array([row.narrow for row in rows], np.int64)] == 0)
     return Environments(
         alphabet,
         asked,
@@ -89,7 +83,6 @@ class _Row:
     narrow: int
     around: tuple[tuple[int, int], ...]
     wide: int
-    met: int
     silent: bool
 
     @property
@@ -124,60 +117,6 @@ def _consistent(narrow: Codes, alphabet: Alphabet) -> Codes:
         narrow = narrow[fine]
 
 
-def _extended(alphabet: Alphabet, on: NDArray[np.bool_]) -> Alphabet:
-    """The alphabet with environments of radius 1 that were never met, but whose every bond was, the likeliest.
-
-    An atom keeps to a set of bonds that it was met with; its neighbours are any atoms that are on.
-    """
-    atoms = on[alphabet.atom_ids % BITS]
-    pairs: dict[tuple[int, int], dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for column in range(MOST_NEIGHBOURS):
-        bonds, there = alphabet.bonds[:, column], alphabet.neighbours[:, column]
-        rows = np.flatnonzero((bonds > 0) & atoms[alphabet.centres] & atoms[there])
-        for row in rows.tolist():
-            pairs[int(alphabet.centres[row]), int(bonds[row])][int(there[row])] += int(alphabet.counts[row])
-    usable = np.flatnonzero(atoms[alphabet.centres])
-    patterns = np.unique(np.column_stack([alphabet.centres[usable], alphabet.bonds[usable]]), axis=0)
-    centres, all_bonds, all_neighbours, scores = [], [], [], []
-    for centre, *padded in patterns.tolist():
-        bonds = [bond for bond in padded if bond]
-        degree = len(bonds)
-        choices = [sorted(pairs[centre, bond], key=lambda other: -pairs[centre, bond][other]) for bond in bonds]
-        choices = _fewer(choices, [1] * degree)
-        picked = np.array(list(product(*choices)), np.int64).reshape(-1, degree)
-        if not len(picked):
-            continue
-        row = np.zeros((len(picked), MOST_NEIGHBOURS), np.int64)
-        row[:, :degree] = bonds
-        there = np.zeros((len(picked), MOST_NEIGHBOURS), np.int64)
-        there[:, :degree] = picked
-        own = np.full(len(picked), alphabet.atom_ids[centre], np.uint32)
-        identifiers = wider_identifiers(1, own, row, alphabet.atom_ids[there])
-        fresh = np.flatnonzero(on[identifiers % BITS] & ~np.isin(identifiers, alphabet.ids))
-        fresh = fresh[np.unique(identifiers[fresh], return_index=True)[1]]
-        logs = [
-            sum(
-                float(np.log(pairs[centre, bond][other] / sum(pairs[centre, bond].values())))
-                for bond, other in zip(bonds, picked[at].tolist(), strict=True)
-            )
-            for at in fresh.tolist()
-        ]
-        centres += [centre] * len(fresh)
-        all_bonds.append(row[fresh])
-        all_neighbours.append(there[fresh])
-        scores += logs
-    if not centres:
-        return alphabet
-    best = np.argsort(-np.array(scores), kind="stable")[:MOST_INVENTED]
-    return replace(
-        alphabet,
-        centres=np.concatenate([alphabet.centres, np.array(centres)[best]]),
-        bonds=np.concatenate([alphabet.bonds, np.concatenate(all_bonds)[best]]),
-        neighbours=np.concatenate([alphabet.neighbours, np.concatenate(all_neighbours)[best]]),
-        counts=np.concatenate([alphabet.counts, np.zeros(len(best), np.int64)]),
-    )
-
-
 def _wide(narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet, *, inventive: bool) -> list[_Row]:
     """All ways to give an environment of radius 1 neighbours of radius 1, if its bit of radius 2 is then on."""
     offers: dict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -207,8 +146,7 @@ def _widened(
     for bond, other in zip(alphabet.bonds[place].tolist(), alphabet.neighbours[place].tolist(), strict=True):
         if bond:
             slots[bond, other] += 1
-    choices = [offers[other, bond, centre] for bond, other in slots]
-    choices = _fewer(choices, list(slots.values()))
+    choices = fewer([offers[other, bond, centre] for bond, other in slots], list(slots.values()))
     ways = [
         list(combinations_with_replacement(options, count))
         for options, count in zip(choices, slots.values(), strict=True)
@@ -217,14 +155,14 @@ def _widened(
     picked = np.array([sum(way, ()) for way in product(*ways)], np.int64).reshape(-1, len(bonds))
     own = np.full(len(picked), alphabet.ids[place], np.uint32)
     wide: Identifiers = wider_identifiers(2, own, np.broadcast_to(bonds, picked.shape), alphabet.ids[picked])
-    met = alphabet.met(wide)
+    met = alphabet.wide.met(wide)
     shown = on[wide % BITS]
     if len(bonds) == 1:
         # All bonds around an end atom are its neighbour's: RDKit never gives it a bit of radius 2.
         kept, silent = np.ones(len(wide), bool), np.zeros(len(wide), bool)
     else:
         # Without a bit nothing speaks for an environment that was never met; there would be too many.
-        likely = (met > 0) | (inventive and len(picked) <= _INVENTED_SILENT)
+        likely = (met > 0) | (inventive and len(picked) <= _FEW)
         silent = ~shown & likely & _may_be_silent(place, picked, alphabet)
         kept = shown | silent
     return [
@@ -232,23 +170,10 @@ def _widened(
             place,
             tuple(sorted(zip(bonds.tolist(), picked[at].tolist(), strict=True))),
             int(wide[at]),
-            int(met[at]),
             bool(silent[at]),
         )
         for at in np.flatnonzero(kept)
     ]
-
-
-def _fewer(choices: list[list[int]], counts: list[int]) -> list[list[int]]:
-    """The choices, the longest cut until there are few enough combinations."""
-    choices = list(choices)
-    while (
-        prod(comb(len(own) + count - 1, count) for own, count in zip(choices, counts, strict=True))
-        > MOST_COMBINATIONS
-    ):
-        longest = max(range(len(choices)), key=lambda at: len(choices[at]))
-        choices[longest] = choices[longest][: len(choices[longest]) * 3 // 4]
-    return choices
 
 
 def _may_be_silent(place: int, picked: Codes, alphabet: Alphabet) -> NDArray[np.bool_]:

@@ -1,8 +1,8 @@
 """The numbers that RDKit's Morgan fingerprint gives to the environments of an atom.
 
 An atom's identifier of radius 0 is a hash of its element, its neighbours and hydrogens, its charge and whether it
-is in a ring; that of radius r + 1 is a hash of its own of radius r and of the bonds to, and identifiers of radius r
-of, its neighbours. A fingerprint has bit `identifier % 2048` on. So whoever knows the hash can tell, of any
+is in a ring; that of radius r + 1 is a hash of its own of radius r, of its bonds, and of the identifiers of radius
+r of its neighbours. A fingerprint has bit `identifier % 2048` on. So whoever knows the hash can tell, of any
 environment that might be in a molecule, which bits it would set, without the molecule.
 """
 
@@ -28,9 +28,7 @@ def atom_identifiers(atoms: NDArray[np.int64]) -> Identifiers:
     return np.where(atoms[:, 4] > 0, _combined(seed, np.ones(len(atoms), np.uint32)), seed)
 
 
-def wider_identifiers(
-    radius: int, own: Identifiers, bonds: NDArray[np.int64], around: Identifiers
-) -> Identifiers:
+def wider_identifiers(radius: int, own: Identifiers, bonds: NDArray[np.int64], around: Identifiers) -> Identifiers:
     """(k,) of the radius from those that are narrower by one: own (k,), and around (k, d) over bonds (k, d).
 
     A bond is 0 where an atom has fewer than d neighbours.

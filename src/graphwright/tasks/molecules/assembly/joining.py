@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,8 +61,8 @@ def separate_parts(environments: Environments, counts: Counts) -> list[list[int]
 class Joining:
     """The ways to join the atoms of a solution, those with usual rings first.
 
-    One connected part grows from the first atom on, so that atoms of an environment which are not in it yet are all
-    the same, and only one of them is tried.
+    One connected part grows from the first atom on, so that atoms of an environment which are not in it yet are
+    all the same, and only one of them is tried.
     """
 
     def __init__(self, environments: Environments, counts: Counts, steps: int, deadline: float) -> None:
@@ -75,11 +75,14 @@ class Joining:
         self._joined: list[dict[int, int]] = [{} for _ in self._atoms]
         self._part = [0]
         self._steps, self._deadline = steps, deadline
+        self.spent = False
+        """Whether steps or time ended before the search did."""
 
     def skeletons(self) -> Iterator[Skeleton]:
         """Connected simple graphs in which every half of a bond has its other half, until the steps are spent."""
         self._steps -= 1
         if self._steps < 0 or time.perf_counter() > self._deadline:
+            self.spent = True
             return
         chosen = self._next_half()
         if chosen is None:
@@ -205,4 +208,4 @@ def molecule_of(skeleton: Skeleton, environments: Environments) -> Mol | None:
             return None
     if any(atom.GetNumRadicalElectrons() for atom in molecule.GetAtoms()):
         return None
-    return cast("Mol", molecule.GetMol())
+    return molecule.GetMol()
