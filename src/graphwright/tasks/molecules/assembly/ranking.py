@@ -23,6 +23,9 @@ from graphwright.tasks.molecules.fingerprint import BitArray, active_bits
 MODEL_WEIGHT = 0.1
 """Of the model's log-probability beside the costs of an assembled molecule: a sum over decisions as if they were
 independent, it is too sure of itself."""
+TEMPERATURE = 2.0
+"""What scores of assembled molecules are divided by. At it the mean probability of the first candidate was how often
+it was right (74 % where there are several, 1,200 validation molecules of up to 32 atoms)."""
 REPAIRED = 3
 """Candidates that repair starts from."""
 
@@ -105,7 +108,7 @@ class _Decoding:
             return []
         # A single one needs no opinion, which is what takes the time.
         opinions = self._opinions(scores, distinct.graphs) if len(smiles) > 1 else np.zeros(1)
-        log_scores = MODEL_WEIGHT * opinions - np.array(costs)
+        log_scores = (MODEL_WEIGHT * opinions - np.array(costs)) / TEMPERATURE
         shares = np.exp(log_scores - np.logaddexp.reduce(log_scores))
         return [
             Candidate(
