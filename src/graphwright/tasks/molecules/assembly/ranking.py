@@ -20,12 +20,12 @@ from graphwright.tasks.molecules.assembly.assemble import Assembly, Limits, asse
 from graphwright.tasks.molecules.assembly.repair import check, repair
 from graphwright.tasks.molecules.fingerprint import BitArray, active_bits
 
-MODEL_WEIGHT = 0.1
+MODEL_WEIGHT = 0.3
 """Of the model's log-probability beside the costs of an assembled molecule: a sum over decisions as if they were
 independent, it is too sure of itself."""
 TEMPERATURE = 2.0
-"""What scores of assembled molecules are divided by. At it the mean probability of the first candidate was how often
-it was right (74 % where there are several, 1,200 validation molecules of up to 32 atoms)."""
+"""What scores of assembled molecules are divided by. At it the mean probability of the first candidate was how
+often it was right (74 % where there are several, 1,200 validation molecules of up to 32 atoms)."""
 REPAIRED = 3
 """Candidates that repair starts from."""
 

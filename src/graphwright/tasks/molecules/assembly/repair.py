@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 Codes = NDArray[np.int64]
 Opinion = Callable[[Sequence[Graph]], NDArray[np.float64]]
 """(g,) what a model thinks of some graphs, the more the better."""
-WEIGHED = 8
-"""Changes that are as good as each other of which the model is asked."""
+WEIGHED = 16
+"""Molecules of a round of which the model is asked."""
+KEPT = 4
+"""Molecules of a round that are changed further."""
+PATIENCE = 2
+"""Rounds that make nothing better, after which there is no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,30 +53,48 @@ def check(graph: Graph, asked: BitArray) -> Checked | None:
 def repair(
     start: Checked, asked: BitArray, capacity: int, opinion: Opinion, *, changes: int, deadline: float
 ) -> Checked:
-    """The best molecule found from `start` on by single changes, each of which leaves fewer wrong bits.
+    """The molecule with the fewest wrong bits that single changes lead to.
 
     Changes: a bond's type, an end of a bond elsewhere (with all that hangs on it), a bond more or less, an atom's
-    element, an end atom more or less. At most so many are looked at, and none after the deadline (of
-    `perf_counter`). Among changes that leave as few wrong bits the model's opinion counts.
+    element, an end atom more or less. From each round the `KEPT` molecules with the fewest wrong bits go on, also
+    if these are more than before, until none is wrong or `PATIENCE` rounds in a row made nothing better. At most so
+    many changes are looked at, and none after the deadline (of `perf_counter`). Among molecules with as many wrong
+    bits the model's opinion counts.
     """
-    best = start
-    while best.wrong:
+    best, going, seen = start, [start], {_name(start)}
+    patience = PATIENCE
+    while best.wrong and patience:
         found: list[Checked] = []
-        for graph in _changed(best, asked, capacity):
+        for graph in (graph for each in going for graph in _changed(each, asked, capacity)):
             changes -= 1
             if changes < 0 or time.perf_counter() > deadline:
+                patience = 1  # what was found counts, but nothing more is sought
                 break
             checked = check(graph, asked)
-            if checked is not None and checked.wrong < best.wrong:
+            if checked is not None and (name := _name(checked)) not in seen:
+                seen.add(name)
                 found.append(checked)
         if not found:
-            return best
-        least = min(each.wrong for each in found)
-        equal = [each for each in found if each.wrong == least][:WEIGHED]
-        best = equal[int(np.argmax(opinion([each.graph for each in equal])))] if len(equal) > 1 else equal[0]
-        if changes < 0 or time.perf_counter() > deadline:
-            return best
+            break
+        going = _fewest_wrong(found, opinion)
+        patience = patience - 1 if going[0].wrong >= best.wrong else (PATIENCE if patience > 1 else 0)
+        if going[0].wrong < best.wrong:
+            best = going[0]
     return best
+
+
+def _fewest_wrong(found: list[Checked], opinion: Opinion) -> list[Checked]:
+    """The few with the fewest wrong bits, those that the model prefers first among equals."""
+    found = sorted(found, key=lambda each: each.wrong)[:WEIGHED]
+    opinions = opinion([each.graph for each in found]) if len(found) > 1 else np.zeros(1)
+    order = sorted(range(len(found)), key=lambda at: (found[at].wrong, -opinions[at]))
+    return [found[at] for at in order[:KEPT]]
+
+
+def _name(checked: Checked) -> str:
+    from rdkit import Chem
+
+    return Chem.MolToSmiles(checked.molecule)
 
 
 def _changed(checked: Checked, asked: BitArray, capacity: int) -> Iterator[Graph]:
@@ -109,7 +131,7 @@ def _changed(checked: Checked, asked: BitArray, capacity: int) -> Iterator[Graph
 
 
 def _wrong_atoms(molecule: Mol, asked: BitArray) -> list[int]:
-    """Centres of the environments whose bits are not asked for; all atoms where there are none."""
+    """Centres of environments whose bits are not asked for, then what is around them; without any, all atoms."""
     from rdkit.Chem.rdFingerprintGenerator import AdditionalOutput, GetMorganGenerator
 
     output = AdditionalOutput()
@@ -117,6 +139,9 @@ def _wrong_atoms(molecule: Mol, asked: BitArray) -> list[int]:
     GetMorganGenerator(radius=RADIUS, fpSize=BITS).GetFingerprint(molecule, additionalOutput=output)
     wanted = set(asked.tolist())
     wrong = [atom for atom, bits in enumerate(output.GetAtomToBits()) if not wanted.issuperset(bits)]
+    for _ in range(RADIUS):
+        around = (near.GetIdx() for atom in wrong for near in molecule.GetAtomWithIdx(atom).GetNeighbors())
+        wrong = list(dict.fromkeys([*wrong, *around]))
     return wrong or list(range(molecule.GetNumAtoms()))
 
 

@@ -53,9 +53,7 @@ def test_training_molecules_are_assembled_and_all_have_the_fingerprint():
     assert right >= 48
 
 
-@pytest.mark.parametrize(
-    "smiles", ["C1CC1", "C1CCC1", "CC1(C)CC1", "C1CC2CC12", "CCC", "CC(C)C", "CC(C)C(C)C", "C=C"]
-)
+@pytest.mark.parametrize("smiles", ["C1CC1", "C1CCC1", "CC1(C)CC1", "C1CC2CC12", "CCC", "CC(C)C", "CC(C)C(C)C"])
 def test_environments_that_rdkit_drops_are_allowed_for(smiles):
     """In small rings and small molecules several atoms have the same bonds around them, and one bit for all."""
     assert Chem.CanonSmiles(smiles) in found(smiles)
@@ -92,7 +90,6 @@ def test_no_bits_are_no_molecule():
 
 
 def test_the_capacity_is_kept():
-    assert not any(Chem.MolFromSmiles(each).GetNumAtoms() > 8 for each in found("CCCCCCO"))
     asked = active_bits(parse_smiles("c1ccccc1O"))
     assert assemble(asked, shipped_alphabet(), 6).molecules == ()
     assert assemble(asked, shipped_alphabet(), 7).molecules

@@ -11,7 +11,7 @@ from rdkit import Chem
 
 from graphwright.decoding import slot_scores, valid_candidates
 from graphwright.decoding.known import log_probabilities
-from graphwright.graphs import GraphBatch, is_isomorphic
+from graphwright.graphs import GraphBatch, Prediction, is_isomorphic
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.tasks.molecules import active_bits
 from graphwright.tasks.molecules.assembly.alphabet import make_alphabet
@@ -51,7 +51,8 @@ def test_the_model_decides_among_molecules_that_a_fingerprint_cannot_tell_apart(
     chains = ["CCCCCCO", "CCCCCCCO", "CCCCCCCCO"]
     for truth in chains:
         prediction, _ = noisy_prediction([truth], SLOTS, 0.1, seed=0)
-        (found,) = candidates(prediction, [truth])
+        sure = Prediction(5 * prediction.presence, 5 * prediction.edges, 5 * prediction.node_labels)
+        (found,) = candidates(sure, [truth])
         assert {each.text for each in found.candidates} == set(chains)
         assert found.candidates[0].text == truth
         scores = [each.log_score for each in found.candidates]
@@ -151,16 +152,17 @@ def test_repair_never_makes_it_worse_and_keeps_to_its_limits():
 
 
 def test_repair_asks_the_model_among_equals():
-    asked = bits("CCCCCCCO")  # as many bits as any longer or shorter chain
+    asked = bits("CCCCCN")
     start = checked("CCCCCO", asked)
     seen = []
 
     def opinion(graphs):
-        seen.extend(graph.size for graph in graphs)
-        return np.array([graph.size for graph in graphs], np.float64)
+        seen.append(len(graphs))
+        return np.arange(len(graphs), dtype=np.float64)
 
-    repair(start, asked, SLOTS, opinion, changes=5000, deadline=time.perf_counter() + 60)
-    assert seen
+    limits = {"changes": 5000, "deadline": time.perf_counter() + 60}
+    assert repair(start, asked, SLOTS, opinion, **limits).wrong == 0
+    assert max(seen) > 1
 
 
 def test_what_is_no_molecule_is_not_checked():
