@@ -57,9 +57,9 @@ def repair(
 
     Changes: a bond's type, an end of a bond elsewhere (with all that hangs on it), a bond more or less, an atom's
     element, an end atom more or less. From each round the `KEPT` molecules with the fewest wrong bits go on, also
-    if these are more than before, until none is wrong or `PATIENCE` rounds in a row made nothing better. At most so
-    many changes are looked at, and none after the deadline (of `perf_counter`). Among molecules with as many wrong
-    bits the model's opinion counts.
+    if these are more than before, until none is wrong or `PATIENCE` rounds in a row made nothing better. At most
+    so many changes are looked at, and none after the deadline (of `perf_counter`). Among molecules with as many
+    wrong bits the model's opinion counts.
     """
     best, going, seen = start, [start], {_name(start)}
     patience = PATIENCE
