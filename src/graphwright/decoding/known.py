@@ -32,7 +32,7 @@ PLACED_AT_ONCE = 64
 PLACED = 512
 """Graphs that are placed for one prediction at most: a second or so at 32 slots."""
 STARTS = 8
-"""For a few graphs that are to be compared with each other: from one start chains of carbon are often misplaced."""
+"""For a few graphs that are to be compared with each other: from one start chains of carbon are misplaced."""
 FREQUENCY = 0.5
 """Weight of the logarithm of how often a graph was met. The model's log-probability has the frequencies in it but,
 a sum over decisions as if they were independent, is too sure of itself. Chosen on MassBank's validation fold."""
