@@ -25,7 +25,7 @@ MODEL_WEIGHT = 0.3
 independent, it is too sure of itself."""
 TEMPERATURE = 2.0
 """What scores of assembled molecules are divided by. At it the mean probability of the first candidate was how
-often it was right, without a model (74 % where there are several; 1,200 validation molecules of up to 32 atoms)."""
+often it was right, without a model (74 % where there are several; 1,200 validation molecules, up to 32 atoms)."""
 REPAIRED = 3
 """Candidates that repair starts from."""
 
