@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+from rdkit.Chem import Mol, MolFromSmiles
+
 from graphwright.settings import FingerprintTask, Run
+from graphwright.tasks.molecules import find_data
 from tiny import tiny_settings
 
 SMILES = [
@@ -47,6 +51,12 @@ BAD = {
     "C.C": "several fragments",
 }
 """Rows that no sample is made of, and why."""
+
+
+def training_molecules(count: int) -> list[Mol]:
+    """The first molecules of the training split of the larger shipped set."""
+    table = pq.read_table(find_data("molecules"), columns=["smiles", "split"])[: 2 * count].to_pylist()
+    return [MolFromSmiles(row["smiles"]) for row in table if row["split"] == "train"][:count]
 
 
 def write_molecules(path: Path, smiles: list[str], splits: list[str] | None = None) -> Path:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from graphwright.cli.environments import add_environments
 from graphwright.cli.prepare import add_prepare
 from graphwright.settings import load_run
 from graphwright.tasks import SPLITS, Rejection, Selective, task_of
@@ -38,6 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     inspect.add_argument("--rejected", type=Path, metavar="CSV", help="list the unusable rows in this file")
     inspect.set_defaults(run=run)
     add_prepare(actions)
+    add_environments(actions)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,7 +13,8 @@ def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
         "--decode",
         choices=[decoder.value for decoder in Decoder],
         help="how logits become graphs: plain, slot by slot; valid, the likeliest molecule that obeys valence; "
-        f"known, the likeliest graph of the training data. Default: {default}",
+        "known, the likeliest graph of the training data; fingerprint, the likeliest molecule that has the "
+        f"fingerprint that was given. Default: {default}",
     )
 
 

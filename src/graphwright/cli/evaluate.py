@@ -45,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--samples", type=int, help="how many, from the start (default 1000 of a split, all of a file)"
     )
-    add_decode_option(parser, "what the model was handed on with, or plain")
+    add_decode_option(parser, "what the model was handed on with, or fingerprint where it can check, or plain")
     parser.add_argument(
         "--baseline",
         action="store_true",
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     if compared:
         facts["baselines"] = baseline_figures(result)
     where = arguments.split if arguments.data is None else str(arguments.data)
-    console.print(figures_table(f"{model.name}, {where}", facts))
+    console.print(figures_table(f"{model.name}, {where}, decoded {decoder}", facts))
     on_training = arguments.data is None and arguments.split == "train"
     if on_training and decoder is Decoder.KNOWN and model.memory is not None:
         console.print("The model remembers training inputs: these figures say nothing of others.", style="bold")

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from graphwright.cli.decode_option import add_decode_option, chosen_decoder
-from graphwright.training.decoders import Decoder
+from graphwright.training.saved_model import load_model
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,7 +30,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "may be better: ask evaluate RUN/checkpoints/last.json --split validation --decode known",
     )
     parser.add_argument("--samples", type=int, help="test samples for the card (default 4000, or all)")
-    add_decode_option(parser, "plain. The card's figures are made with it, and evaluate and predict take it")
+    add_decode_option(
+        parser,
+        "fingerprint where the input is one, else plain. The card's figures are made with it, and evaluate and "
+        "predict take it",
+    )
     parser.set_defaults(run=run)
 
 
@@ -40,10 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
-    decoder = chosen_decoder(arguments, Decoder.PLAIN)
     source = arguments.folder
     if arguments.checkpoint == "last":
         source = source / "checkpoints" / "last.json"
+    decoder = chosen_decoder(arguments, load_model(str(source)).decoder)
     figures = write_model(source, arguments.out, arguments.samples, decoder).figures()
     Console().print(f"{figures['isomorphic']:.1f} % exactly right on {figures['samples']} test samples")
     Console().print(f"wrote {arguments.out}")

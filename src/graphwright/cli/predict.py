@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "2048 zeros and ones a line) for molecules; tandem mass spectra (mgf, msp, mzML, ...) for scaffolds",
     )
     parser.add_argument("--top", type=int, default=1, metavar="K", help="give the K likeliest graphs (default 1)")
-    add_decode_option(parser, "what the model was handed on with, or plain")
+    add_decode_option(parser, "what the model was handed on with, or fingerprint where it can check, or plain")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        help="at most so many for one input, after which the best found so far must do (with --decode valid, "
+        "default 2, or fingerprint, default 8)",
+    )
     parser.add_argument(
         "--formula",
         help="formula, e.g. C7H8O, that every molecule must have (with --decode valid, known); for spectra, "
@@ -69,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     for each in found:
         if isinstance(each, BadInput):
             print(f"graphwright: {each.message}", file=sys.stderr)
-    graphs = _predict(model, inputs, arguments.top, decoder, formula)
+    graphs = _predict(model, inputs, arguments.top, decoder, formula, arguments.seconds)
     console = Console(markup=False)  # brackets are part of SMILES and of names
     if not console.is_terminal:
         console.width = WIDE
@@ -103,73 +110,95 @@ def _with_formula(task: Task, text: str | None, decoder: Decoder) -> tuple[Task,
         return task, None
     if isinstance(task, Informed):
         return task.with_formula(text), None
-    if decoder is Decoder.PLAIN:
-        raise ValueError("--formula needs --decode valid or known: slot by slot, decisions know nothing of it")
+    if decoder not in (Decoder.VALID, Decoder.KNOWN):
+        raise ValueError(f"--formula needs --decode valid or known: {decoder} decoding knows nothing of it")
     return task, Formula.parse(text)
 
 
 def _predict(
-    model: SavedModel, inputs: Sequence[NamedInput], top: int, decoder: Decoder, formula: Formula | None
+    model: SavedModel,
+    inputs: Sequence[NamedInput],
+    top: int,
+    decoder: Decoder,
+    formula: Formula | None,
+    seconds: float | None,
 ) -> list[PredictedGraph]:
     graphs: list[PredictedGraph] = []
     for start in range(0, len(inputs), BATCH):
         values = [each.value for each in inputs[start : start + BATCH]]
-        graphs += model.predict(values, top=top, decoder=decoder, formula=formula)
+        graphs += model.predict(values, top=top, decoder=decoder, formula=formula, seconds=seconds)
     return graphs
 
 
-def _ranked(predicted: PredictedGraph) -> list[tuple[Graph, float]]:
-    """The candidates with their probabilities, or the one graph."""
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """A graph, how sure the model is of it, and what a decoder that checks has to say; None elsewhere."""
+
+    graph: Graph
+    confidence: float
+    checked: bool | None = None
+    text: str | None = None
+
+
+def _ranked(predicted: PredictedGraph) -> list[_Answer]:
+    """The candidates, or the one graph."""
     if not predicted.candidates:
-        return [(predicted.graph, predicted.confidence)]
-    return [(candidate.graph, candidate.probability) for candidate in predicted.candidates]
+        return [_Answer(predicted.graph, predicted.confidence)]
+    return [_Answer(each.graph, each.probability, each.checked, each.text) for each in predicted.candidates]
 
 
 def _drawn(predicted: PredictedGraph) -> list[tuple[str, Graph, float]]:
     """What to add to the file's name, the graph, its confidence."""
     ranked = _ranked(predicted)
-    return [(f"-{rank}" if len(ranked) > 1 else "", *each) for rank, each in enumerate(ranked, 1)]
+    return [
+        (f"-{rank}" if len(ranked) > 1 else "", each.graph, each.confidence) for rank, each in enumerate(ranked, 1)
+    ]
 
 
 def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedGraph]) -> Table:
     several = any(len(each.candidates) > 1 for each in graphs)
+    checked = any(each.checked is not None for one in graphs for each in one.candidates)
     written = task.ranked
     table = Table()
     table.add_column("input")
     for heading in (*(["rank"] if several else []), "nodes", "edges", "confidence"):
         table.add_column(heading, justify="right")
+    if checked:
+        table.add_column("same fingerprint")
     if written:
         table.add_column("SMILES", overflow="fold")
     noted = any(one.note for one in inputs)
     if noted:
         table.add_column("about the input")
-    for one, each in zip(inputs, graphs, strict=True):
-        for rank, (graph, confidence) in enumerate(_ranked(each), 1):
+    for one, predicted in zip(inputs, graphs, strict=True):
+        for rank, each in enumerate(_ranked(predicted), 1):
             cells = [one.name if rank == 1 else "", *([str(rank)] if several else [])]
-            cells += [str(graph.size), str(len(graph.edges)), f"{100 * confidence:.1f} %"]
-            cells += [task.text(graph) or "not a valid molecule"] if written else []
+            cells += [str(each.graph.size), str(len(each.graph.edges)), f"{100 * each.confidence:.1f} %"]
+            cells += ["yes" if each.checked else "no"] if checked else []
+            cells += [each.text or task.text(each.graph) or "not a valid molecule"] if written else []
             cells += [one.note if rank == 1 else ""] if noted else []
             table.add_row(*map(Text, cells))
     return table
 
 
 def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, Any]:
-    row: dict[str, Any] = {"file": one.name, "confidence": predicted.confidence}
-    row |= _described(task, predicted.graph)
+    first = _ranked(predicted)[0]
+    row: dict[str, Any] = {"file": one.name, "confidence": predicted.confidence} | _described(task, first)
     if isinstance(task, Describing):
         row["input"] = task.facts(one.value)
     if predicted.candidates:
         row["candidates"] = [
             {"probability": each.probability, "share": each.share, "proved": each.proved}
-            | _described(task, each.graph)
-            for each in predicted.candidates
+            | _described(task, answer)
+            for each, answer in zip(predicted.candidates, _ranked(predicted), strict=True)
         ]
     return row
 
 
-def _described(task: Task, graph: Graph) -> dict[str, Any]:
-    text = {"smiles": task.text(graph)} if task.ranked else {}
-    return {"graph": to_json(graph)} | text
+def _described(task: Task, answer: _Answer) -> dict[str, Any]:
+    text = {"smiles": answer.text or task.text(answer.graph)} if task.ranked else {}
+    same = {} if answer.checked is None else {"same_fingerprint": answer.checked}
+    return {"graph": to_json(answer.graph)} | text | same
 
 
 def _distinct(stems: list[str]) -> list[str]:

@@ -31,6 +31,8 @@ class Candidate:
     that the model knows and a formula allows, and log_score its logarithm.
     share: its part of the candidates' probability; these sum to one, and say how sure the choice among them is.
     proved: no graph that does not come before it has a higher score.
+    checked: whether its input, computed from the graph, is the one that was given; None where nobody looked.
+    text: the graph as its task writes it, where that says more than the graph does, such as hydrogens.
     """
 
     graph: Graph
@@ -38,6 +40,8 @@ class Candidate:
     probability: float
     share: float
     proved: bool
+    checked: bool | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,11 +95,24 @@ def valid_candidates(
     check_vocabulary(vocabulary)
     results = []
     for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
-        start = time.perf_counter()
         formula = formula_of(formulas, sample, len(prediction), vocabulary, scores)
-        found = valid_assignments(scores, vocabulary, formula, start + seconds, programs)
-        results.append(_distinct(scores, vocabulary, found, count, start))
+        deadline = time.perf_counter() + seconds
+        results.append(valid_of_scores(scores, vocabulary, formula, count, deadline, programs))
     return results
+
+
+def valid_of_scores(
+    scores: SlotScores,
+    vocabulary: Vocabulary,
+    formula: Formula | None,
+    count: int,
+    deadline: float,
+    programs: int | None = None,
+) -> Candidates:
+    """The `valid_candidates` of one sample; the deadline is of `time.perf_counter`."""
+    start = time.perf_counter()
+    found = valid_assignments(scores, vocabulary, formula, deadline, programs)
+    return _distinct(scores, vocabulary, found, count, start)
 
 
 def _distinct(

@@ -31,6 +31,8 @@ PLACED_AT_ONCE = 64
 """Graphs that are placed on the slots between two looks at whether a better one can still come."""
 PLACED = 512
 """Graphs that are placed for one prediction at most: a second or so at 32 slots."""
+STARTS = 8
+"""For a few graphs that are to be compared with each other: from one start chains of carbon are misplaced."""
 FREQUENCY = 0.5
 """Weight of the logarithm of how often a graph was met. The model's log-probability has the frequencies in it but,
 a sum over decisions as if they were independent, is too sure of itself. Chosen on MassBank's validation fold."""
@@ -148,6 +150,11 @@ def in_order(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray
     return _log_probabilities(scores, chosen.mask.numpy(), chosen.node_labels.numpy(), chosen.edge_labels.numpy())
 
 
+def log_probabilities(scores: SlotScores, graphs: GraphBatch) -> FloatArray:
+    """(k,) log-probabilities of a few graphs, their nodes in any order, at the best places found on the slots."""
+    return _placed(scores, graphs, np.arange(len(graphs)), STARTS)
+
+
 def _log_probabilities(scores: SlotScores, presence: BoolArray, labels: Codes, edges: Codes) -> FloatArray:
     """(k,) of decisions (k, n), (k, n), (k, n, n) on the slots, those of absent ones not counted."""
     slots = np.arange(scores.slots)
@@ -215,8 +222,8 @@ def _best_places(
     return found
 
 
-def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray:
-    """(k,) log-probabilities of some of the graphs where conditional gradient puts them."""
+def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes, starts: int = 1) -> FloatArray:
+    """(k,) log-probabilities of some of the graphs where conditional gradient, from some starts, puts them."""
     batch = graphs.select(torch.from_numpy(which))
     k, n = batch.mask.shape
     sizes = batch.sizes.clamp_min(1)[:, None, None]
@@ -227,7 +234,7 @@ def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray:
     logits = without_self_loops(torch.from_numpy(scores.edges).movedim(-1, 0)[None]).expand(k, -1, -1, -1)
     edges = EdgeTerm(logits.contiguous(), batch.edge_one_hot(torch.float64), Divergence.CROSS_ENTROPY, 1.0)
     problem = MatchingProblem(linear, (edges,), batch.node_mask(torch.float64))
-    node = assign(-aligning_plan(problem).matrix)  # of each slot
+    node = assign(-aligning_plan(problem, starts).matrix)  # of each slot
     presence = batch.mask.gather(1, node)
     on_slots = batch.edge_labels.gather(1, node[:, :, None].expand(k, n, n)).gather(
         2, node[:, None, :].expand(k, n, n)

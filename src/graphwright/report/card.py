@@ -38,7 +38,7 @@ def write_model(source: Path, out: Path, samples: int | None, decoder: Decoder) 
     The figures are those of the weights as written, with the decoder that the model is handed on with.
     """
     model = load_model(str(source))
-    check_decoder(decoder, model.vocabulary)
+    check_decoder(decoder, model.vocabulary, model.checking)
     facts: dict[str, object] = {"decoder": decoder.value}
     known = (model.known.library, model.memory) if decoder is Decoder.KNOWN else ()
     if decoder is Decoder.KNOWN and model.predictor.recogniser is not None:

@@ -29,7 +29,7 @@ TOPS = (5, 10)
 class Evaluated:
     """An evaluation, the data set that it was made on, and the metrics that only this task has.
 
-    membership: of the samples, where several may be of one molecule.
+    membership: of the samples, where several may be of one molecule. decoder: what made the graphs.
     """
 
     model: SavedModel
@@ -37,6 +37,7 @@ class Evaluated:
     evaluation: Evaluation
     extras: list[Extra] = field(default_factory=list)
     membership: Membership | None = None
+    decoder: Decoder = Decoder.PLAIN
 
     def figures(self) -> dict[str, Any]:
         """The contract of `graphwright evaluate --json`: the report's figures, then the task's own."""
@@ -46,6 +47,10 @@ class Evaluated:
             scale = 100 if extra.share else 1
             facts[extra.name] = scale * float(extra.values.mean())
             facts[f"{extra.name}_interval"] = [scale * interval.low, scale * interval.high]
+        if self.decoder is Decoder.FINGERPRINT:
+            seconds = [each.seconds for each in self.evaluation.ranked]
+            facts["decode_seconds_median"] = float(np.median(seconds))
+            facts["decode_seconds_p99"] = float(np.percentile(seconds, 99))
         if self.membership is not None:
             facts["per_molecule"] = molecule_means(self.evaluation.report, self.extras, self.membership)
         return facts
@@ -82,7 +87,7 @@ def evaluate_saved(
     # Lists of candidates are the custom with molecules; elsewhere they would cost more than they tell.
     ranks = model.task.ranked or decoder is not Decoder.PLAIN
     known = model.known if decoder is Decoder.KNOWN else None
-    rank = ranking(decoder, max(TOPS), known) if ranks else None
+    rank = ranking(decoder, max(TOPS), known, model.checking) if ranks else None
     evaluation = evaluate_predictor(
         model.answering(decoder),
         data,
@@ -95,12 +100,14 @@ def evaluate_saved(
     extras = [*model.task.extras(evaluation.predicted, evaluation.targets), *_tops(evaluation)]
     if decoder is Decoder.VALID:
         extras.append(Extra("decode_proved", _proved(evaluation)))
+    if decoder is Decoder.FINGERPRINT:
+        extras += _checked(evaluation)
     if not isinstance(data, Grouped):
-        return Evaluated(model, data, evaluation, extras)
+        return Evaluated(model, data, evaluation, extras, decoder=decoder)
     # Spectra of a formula are not independent: intervals are by resampling formulas.
     membership = data.membership(evaluation.indices)
     grouped = replace(evaluation, report=replace(evaluation.report, groups=membership.groups))
-    return Evaluated(model, data, grouped, extras, membership)
+    return Evaluated(model, data, grouped, extras, membership, decoder)
 
 
 def _tops(evaluation: Evaluation) -> list[Extra]:
@@ -119,6 +126,16 @@ def _tops(evaluation: Evaluation) -> list[Extra]:
 def _proved(evaluation: Evaluation) -> NDArray[np.float64]:
     """(m,) whether the graph taken is proved to be the likeliest that the decoder could have taken."""
     return np.array([found.candidates[0].proved for found in evaluation.ranked], np.float64)
+
+
+def _checked(evaluation: Evaluation) -> list[Extra]:
+    """Whether the answer has exactly the fingerprint that was given, and how many candidates have."""
+    found = [each.candidates for each in evaluation.ranked]
+    having = [sum(bool(candidate.checked) for candidate in each) for each in found]
+    return [
+        Extra("reproduced", np.array([each[0].checked for each in found], np.float64)),
+        Extra("alternatives", np.array(having, np.float64), share=False),
+    ]
 
 
 def _place(graphs: Sequence[Graph], truth: Graph) -> int:

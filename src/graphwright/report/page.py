@@ -16,6 +16,7 @@ from graphwright import __version__
 from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.report.plots import learning_curves, plan_heat_map
 from graphwright.report.sheet import comparison_sheet, pick_examples
+from graphwright.training.decoders import Decoder
 from graphwright.training.log import read_log
 from graphwright.training.saved_model import load_model
 
@@ -48,6 +49,10 @@ NAMES = {
     "top5": "truth among the first 5 candidates, %",
     "top10": "truth among the first 10 candidates, %",
     "decode_proved": "proved to be the likeliest molecule, %",
+    "reproduced": "answers that have exactly the given fingerprint, %",
+    "alternatives": "candidates that have exactly the given fingerprint",
+    "decode_seconds_median": "seconds for one answer, median",
+    "decode_seconds_p99": "seconds for one answer, 99th percentile",
 }
 
 
@@ -55,7 +60,7 @@ def write_report(run_folder: Path, out: Path, samples: int | None, title: str) -
     """Evaluate a run's best checkpoint on unseen samples and write the page; returns the figures."""
     model = load_model(str(run_folder))
     begun = perf_counter()
-    result = evaluate_saved(model, samples=samples)
+    result = evaluate_saved(model, samples=samples, decoder=Decoder.PLAIN)  # what training has to show for itself
     seconds = perf_counter() - begun
     records = read_log(run_folder / "log.jsonl")
     examples = pick_examples(result.evaluation.report)

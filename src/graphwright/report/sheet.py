@@ -14,6 +14,7 @@ from graphwright.metrics import Report, edit_distance
 from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.tasks import Task
 from graphwright.tasks.task import Places
+from graphwright.training.decoders import Decoder
 from graphwright.training.saved_model import load_model
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ DRAWN_FROM = 64
 def write_samples(run_folder: Path) -> None:
     """Draw samples.png of a run: validation samples, hits and misses in their proportion."""
     model = load_model(str(run_folder))
-    result = evaluate_saved(model, "validation", at_most=min(DRAWN_FROM, model.run.train.validation_samples))
+    count = min(DRAWN_FROM, model.run.train.validation_samples)
+    # What training has to show for itself, not what a decoder makes of it.
+    result = evaluate_saved(model, "validation", at_most=count, decoder=Decoder.PLAIN)
     sheet = comparison_sheet(result, pick_examples(result.evaluation.report))
     sheet.savefig(run_folder / "samples.png", dpi=80)
 

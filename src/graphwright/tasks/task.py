@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from graphwright.decoding import Formula, Library
+from graphwright.decoding import Candidates, Formula, Library
 from graphwright.decoding.memory import Bag, Memory
-from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.models import Inputs
 from graphwright.settings import Model
 from graphwright.tasks.membership import Membership
@@ -162,6 +162,19 @@ class Bounding(Protocol):
 
     def bounds(self, given: Any) -> list[Formula | None]:
         """The bounds of what `inputs` takes, None where there is none."""
+
+
+@runtime_checkable
+class Checking(Protocol):
+    """A task whose inputs can be computed from graphs, so that an answer can be checked."""
+
+    def checked(
+        self, prediction: Prediction, inputs: Inputs, count: int, *, programs: int | None, seconds: float
+    ) -> list[Candidates]:
+        """For every sample up to `count` graphs, those whose input is the given one first.
+
+        programs: of valid decoding; None: any number. seconds: for one sample, after which the best must do.
+        """
 
 
 @runtime_checkable

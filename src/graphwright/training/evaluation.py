@@ -77,7 +77,7 @@ def evaluate_predictor(
             slots.append(harden(prediction, vocabulary))
             if rank is not None:
                 bounds = samples.bounds(chosen) if isinstance(samples, Bounded) else None
-                ranked += rank(prediction, vocabulary, bounds)
+                ranked += rank(prediction, vocabulary, bounds, inputs)
             assignments.append(alignments(prediction, target.to(device), loss))
             targets += target.graphs()
             advance(len(target))

@@ -18,12 +18,12 @@ from graphwright.decoding.memory import Memory
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
 from graphwright.settings import MatchingKind, Run
-from graphwright.tasks import Bounding, Remembering, Task, known_graphs, task_of
+from graphwright.tasks import Bounding, Checking, Remembering, Task, known_graphs, task_of
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import build_predictor
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
 from graphwright.training.compact import compacted, expanded
-from graphwright.training.decoders import Decoder, Known, candidates
+from graphwright.training.decoders import PREDICTING, Decoder, Known, candidates, default_decoder
 from graphwright.training.packed_library import packed, unpacked
 from graphwright.training.packed_memory import packed_memory, unpacked_memory
 from graphwright.training.recall import Recalling
@@ -78,8 +78,13 @@ class SavedModel:
 
     @property
     def decoder(self) -> Decoder:
-        """The one that it was handed on with."""
-        return Decoder(self.facts.get("decoder", Decoder.PLAIN))
+        """The one that it was handed on with, or that answers best."""
+        return Decoder(self.facts.get("decoder", default_decoder(self.task)))
+
+    @property
+    def checking(self) -> Checking | None:
+        """What checks its answers against the inputs, if anything does."""
+        return self.task if isinstance(self.task, Checking) else None
 
     @cached_property
     def known(self) -> Known:
@@ -120,24 +125,43 @@ class SavedModel:
 
     @torch.no_grad()
     def predict(
-        self, given: Any, *, top: int = 1, decoder: Decoder | None = None, formula: Formula | None = None
+        self,
+        given: Any,
+        *,
+        top: int = 1,
+        decoder: Decoder | None = None,
+        formula: Formula | None = None,
+        seconds: float | None = None,
     ) -> list[PredictedGraph]:
         """The graph of each input, one or many: pictures; SMILES, RDKit molecules, bit vectors; or spectra.
 
         A batch (b, ...) as the task's data sets make it is taken as it is. Without a decoder the model's own is
         used. `top` above 1, or another decoder than the plain one, adds that many candidates with a probability
-        each. With a formula, which the plain decoder does not obey, a valid graph has it and a known one fits it.
+        each. With a formula, which only the valid and the known decoder obey, a valid graph has it and a known one
+        fits it. seconds: for one input, after which valid and checked graphs are the best found so far.
         """
         decoder = decoder or self.decoder
-        if formula is not None and decoder is Decoder.PLAIN:
-            raise ValueError("the plain decoder does not obey a formula; the valid and the known one do")
-        prediction = self.answering(decoder)(self.task.inputs(given)).graphs
+        if formula is not None and decoder not in (Decoder.VALID, Decoder.KNOWN):
+            raise ValueError(f"the {decoder} decoder does not obey a formula; the valid and the known one do")
+        inputs = self.task.inputs(given)
+        prediction = self.answering(decoder)(inputs).graphs
         if top != 1 or decoder is not Decoder.PLAIN:
             bounds = self.task.bounds(given) if isinstance(self.task, Bounding) else None
             if formula is not None:
                 bounds = [formula] * len(prediction)
             known = self.known if decoder is Decoder.KNOWN else None
-            found = candidates(prediction, self.vocabulary, decoder, top, formulas=bounds, known=known)
+            effort = PREDICTING if seconds is None else PREDICTING.within(seconds)
+            found = candidates(
+                prediction,
+                self.vocabulary,
+                decoder,
+                top,
+                effort=effort,
+                formulas=bounds,
+                known=known,
+                checking=self.checking,
+                inputs=inputs,
+            )
             ranked = [each.candidates for each in found]
             return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in ranked]
         graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)

@@ -24,7 +24,8 @@ def figures(*arguments, out):
 
 
 def test_evaluate_adds_what_chemists_ask_for(tiny_molecule_run, tmp_path, capsys):
-    facts = figures(tiny_molecule_run, "--samples", 10, "--draw", tmp_path, out=tmp_path / "a.json")
+    options = ["--samples", 10, "--draw", tmp_path, "--decode", "plain"]
+    facts = figures(tiny_molecule_run, *options, out=tmp_path / "a.json")
     assert set(facts) >= EXTRAS | {"task", "samples", "isomorphic", "edit", "aligned_exact", "seconds"}
     assert (facts["task"], facts["samples"], facts["decode"]) == ("few", 10, "plain")
     assert facts["top10"] >= facts["top5"] >= facts["isomorphic"]
@@ -38,6 +39,46 @@ def test_evaluate_decodes_to_valid_molecules(tiny_molecule_run, tmp_path):
     assert facts["validity"] == 100
     assert facts["decode"] == "valid"
     assert 0 <= facts["decode_proved"] <= 100
+
+
+def test_answers_are_checked_where_nothing_else_is_asked_for(tiny_molecule_run, tmp_path, capsys):
+    """A model that has learned nothing answers rightly: the bits say what the molecule is."""
+    facts = figures(tiny_molecule_run, "--samples", 30, out=tmp_path / "a.json")
+    assert facts["decode"] == "fingerprint"
+    assert facts["reproduced"] > 90
+    assert facts["isomorphic"] > 80
+    assert facts["alternatives"] >= 1
+    assert facts["decode_seconds_p99"] >= facts["decode_seconds_median"] > 0
+    plain = figures(tiny_molecule_run, "--samples", 30, "--decode", "plain", out=tmp_path / "b.json")
+    assert plain["isomorphic"] < facts["isomorphic"]
+    assert not {"reproduced", "alternatives"} & set(plain)
+    assert "decoded fingerprint" in capsys.readouterr().out
+
+
+def test_predict_says_whether_an_answer_has_the_fingerprint(tiny_molecule_run, tmp_path, capsys):
+    path = tmp_path / "few.smi"
+    path.write_text("CCO\nCc1ccn[nH]1\nCC[Se]C\n")
+    out = tmp_path / "a.json"
+    command = ["predict", str(tiny_molecule_run), str(path), "--json", str(out), "--seconds", "4"]
+    assert cli.main(command) == cli.DONE
+    rows = json.loads(out.read_text())
+    assert [row["same_fingerprint"] for row in rows] == [True, True, False]
+    # Which nitrogen has the hydrogen is not in the graph, but it is in the fingerprint.
+    assert [row["smiles"] for row in rows[:2]] == ["CCO", "Cc1ccn[nH]1"]
+    assert all(each["same_fingerprint"] for row in rows[:2] for each in row["candidates"])
+    table = capsys.readouterr().out
+    assert "same fingerprint" in table
+    assert " yes " in table
+    assert " no " in table
+    assert cli.main([*command[:3], "--seconds", "0"]) == cli.USAGE
+    assert "must be more than 0" in capsys.readouterr().err
+    assert cli.main([*command[:3], "--formula", "C2H6O"]) == cli.USAGE
+    assert "fingerprint decoding knows nothing of it" in capsys.readouterr().err
+
+
+def test_decoding_by_fingerprint_needs_one(tiny_run, capsys):
+    assert cli.main(["evaluate", str(tiny_run), "--samples", "2", "--decode", "fingerprint"]) == cli.USAGE
+    assert "models whose input is a fingerprint" in capsys.readouterr().err
 
 
 def test_known_graphs_are_those_of_the_training_data(tiny_molecule_run, tmp_path):
@@ -250,7 +291,7 @@ def test_a_model_is_decoded_as_it_was_handed_on(tiny_molecule_run, tmp_path):
     assert figures(out, "--samples", 4, out=tmp_path / "a.json")["decode"] == "known"
     assert figures(out, "--samples", 4, "--decode", "plain", out=tmp_path / "b.json")["decode"] == "plain"
     model, run = load_model(str(out)), load_model(str(tiny_molecule_run))
-    assert (model.decoder, run.decoder) == (Decoder.KNOWN, Decoder.PLAIN)
+    assert (model.decoder, run.decoder) == (Decoder.KNOWN, Decoder.FINGERPRINT)
     (own,), (known,) = model.predict(["CCO"]), model.predict(["CCO"], decoder=Decoder.KNOWN)
     assert is_isomorphic(own.graph, known.graph)
     assert own.candidates

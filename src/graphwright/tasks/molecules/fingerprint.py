@@ -52,6 +52,12 @@ def tokens(fingerprints: Sequence[BitArray]) -> Tensor:
     return torch.from_numpy(codes)
 
 
+def bits_of_tokens(codes: Tensor) -> list[BitArray]:
+    """The active bits behind each row of `tokens`."""
+    rows = codes.cpu().numpy()
+    return [np.sort(row[row < BITS]).astype(np.uint16) for row in rows]
+
+
 @cache
 def _generator() -> Any:
     try:

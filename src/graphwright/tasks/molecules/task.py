@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor, nn
 
-from graphwright.graphs import Graph, Vocabulary
+from graphwright.decoding import Candidates
+from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
-from graphwright.models import FingerprintEncoder
+from graphwright.models import FingerprintEncoder, Inputs
 from graphwright.settings import FingerprintTask, Model
 from graphwright.tasks.molecules.dataset import MoleculeDataset
 from graphwright.tasks.molecules.elements import elements_of
-from graphwright.tasks.molecules.fingerprint import BITS
+from graphwright.tasks.molecules.fingerprint import BITS, bits_of_tokens
 from graphwright.tasks.molecules.inputs import fingerprint_batch, read_fingerprints
 from graphwright.tasks.molecules.sample import MoleculeSample
 from graphwright.tasks.molecules.shards import ShardDataset
@@ -132,6 +133,24 @@ class Fingerprint2Molecule(MoleculeTargets):
     def inputs(self, given: Any) -> Tensor:
         """(b, k) tokens from SMILES, RDKit molecules, bit vectors (2048,), or tokens; one or many."""
         return fingerprint_batch(given)
+
+    def checked(
+        self, prediction: Prediction, inputs: Inputs, count: int, *, programs: int | None, seconds: float
+    ) -> list[Candidates]:
+        """Molecules that have the fingerprint, or come nearest to it; see `assembly.ranking`."""
+        from graphwright.tasks.molecules.assembly.ranking import FingerprintEffort, fingerprint_candidates
+        from graphwright.tasks.molecules.assembly.store import alphabet_of
+
+        assert isinstance(inputs, Tensor)  # as `inputs` and the data sets make them
+        return fingerprint_candidates(
+            prediction,
+            self.vocabulary,
+            bits_of_tokens(inputs),
+            alphabet_of(self.vocabulary.nodes),
+            self.capacity,
+            count,
+            FingerprintEffort(programs=programs, seconds=seconds),
+        )
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The fingerprints of a file, or those of the SMILES in it."""

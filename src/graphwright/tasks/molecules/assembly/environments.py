@@ -1,0 +1,199 @@
+"""The environments that the atoms of a molecule may have, given its fingerprint."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphwright.tasks.molecules.assembly.alphabet import Alphabet, Codes
+from graphwright.tasks.molecules.assembly.identifiers import Identifiers, wider_identifiers
+from graphwright.tasks.molecules.assembly.invention import fewer, with_invented
+from graphwright.tasks.molecules.fingerprint import BITS, BitArray
+
+Half = tuple[int, int, int]
+"""Half a bond: the environment of radius 1 that has it, its type, that of the neighbour."""
+SILENT = 3.0
+"""What it costs to say that an atom has a bit of radius 2 that the fingerprint does not show."""
+INVENTED = 4.0
+"""What an environment of radius 1 costs that was never met, besides."""
+_FEW = 200
+"""Ways to surround an atom, up to which they may be without a bit though they were never met."""
+
+
+@dataclass(frozen=True, eq=False)
+class Environments:
+    """Environments of radius 2, m of them, all of whose bits are on; any molecule is made of these alone.
+
+    narrow: (m,) places in the alphabet of what each is up to radius 1; around: for each, the (bond, narrow) of its
+    neighbours, sorted; bits: for each, those that it explains; costs: (m,) how unusual it is, in nats.
+    """
+
+    alphabet: Alphabet
+    asked: BitArray
+    narrow: tuple[int, ...]
+    around: tuple[tuple[tuple[int, int], ...], ...]
+    bits: tuple[frozenset[int], ...]
+    costs: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.narrow)
+
+    @cached_property
+    def unexplained(self) -> frozenset[int]:
+        """Bits that none of them has: with one, no molecule can be made."""
+        return frozenset(self.asked.tolist()).difference(*self.bits)
+
+
+def environments_of(asked: BitArray, alphabet: Alphabet, *, inventive: bool = False) -> Environments:
+    """What the atoms of a molecule with exactly these bits may be.
+
+    Every bit of an environment must be on; and every neighbour that one asks for must be offered by another, which
+    is repeated until nothing more goes. Environments of radius 1 are those of the alphabet; if `inventive`, also
+    those that its atoms and bonds could make.
+    """
+    on = np.zeros(BITS, bool)
+    on[asked] = True
+    if inventive:
+        alphabet = with_invented(alphabet, on)
+    narrow = _consistent(_present(on, alphabet), alphabet)
+    rows = _wide(narrow, on, alphabet, inventive=inventive)
+    rows = _supported(rows)
+    costs = alphabet.wide.costs(np.array([row.wide for row in rows], np.uint32))
+    costs += SILENT * np.array([row.silent for row in rows])
+    costs += INVENTED * (alphabet.counts[np.array([row.narrow for row in rows], np.int64)] == 0)
+    return Environments(
+        alphabet,
+        asked,
+        tuple(row.narrow for row in rows),
+        tuple(row.around for row in rows),
+        tuple(_bits(row, alphabet) for row in rows),
+        costs,
+    )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An environment; silent: its bit of radius 2 is not on, because another environment has the same bonds."""
+
+    narrow: int
+    around: tuple[tuple[int, int], ...]
+    wide: int
+    silent: bool
+
+    @property
+    def halves(self) -> list[Half]:
+        """Its half bonds."""
+        return [(self.narrow, *each) for each in self.around]
+
+
+def _bits(row: _Row, alphabet: Alphabet) -> frozenset[int]:
+    bits = {int(alphabet.atom_ids[alphabet.centres[row.narrow]]) % BITS, int(alphabet.ids[row.narrow]) % BITS}
+    return frozenset(bits if row.silent or len(row.around) == 1 else bits | {row.wide % BITS})
+
+
+def _present(on: NDArray[np.bool_], alphabet: Alphabet) -> Codes:
+    """Environments of radius 1 whose bit, and whose atoms' bits, are on."""
+    atoms = on[alphabet.atom_ids % BITS]
+    around = (atoms[alphabet.neighbours] | (alphabet.bonds == 0)).all(1)
+    return np.flatnonzero(atoms[alphabet.centres] & around & on[alphabet.ids % BITS])
+
+
+def _consistent(narrow: Codes, alphabet: Alphabet) -> Codes:
+    """Those whose every neighbour is the centre of another that has the bond, too."""
+    while True:
+        bonds = alphabet.bonds[narrow]
+        here = alphabet.centres[narrow][:, None]
+        there = alphabet.neighbours[narrow]
+        forward = (here * 16 + bonds) * 256 + there
+        backward = (there * 16 + bonds) * 256 + here
+        fine = (np.isin(backward, forward[bonds > 0]) | (bonds == 0)).all(1)
+        if fine.all():
+            return narrow
+        narrow = narrow[fine]
+
+
+def _wide(narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet, *, inventive: bool) -> list[_Row]:
+    """All ways to give an environment of radius 1 neighbours of radius 1, if its bit of radius 2 is then on."""
+    offers: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for place in narrow.tolist():
+        centre = int(alphabet.centres[place])
+        slots = zip(alphabet.bonds[place].tolist(), alphabet.neighbours[place].tolist(), strict=True)
+        for bond, other in {slot for slot in slots if slot[0]}:
+            offers[centre, bond, other].append(place)
+    for places in offers.values():
+        places.sort(key=lambda place: -alphabet.counts[place])
+    rows: list[_Row] = []
+    for place in narrow.tolist():
+        rows += _widened(place, offers, on, alphabet, inventive=inventive)
+    return rows
+
+
+def _widened(
+    place: int,
+    offers: dict[tuple[int, int, int], list[int]],
+    on: NDArray[np.bool_],
+    alphabet: Alphabet,
+    *,
+    inventive: bool,
+) -> list[_Row]:
+    centre = int(alphabet.centres[place])
+    slots: dict[tuple[int, int], int] = defaultdict(int)
+    for bond, other in zip(alphabet.bonds[place].tolist(), alphabet.neighbours[place].tolist(), strict=True):
+        if bond:
+            slots[bond, other] += 1
+    choices = fewer([offers[other, bond, centre] for bond, other in slots], list(slots.values()))
+    ways = [
+        list(combinations_with_replacement(options, count))
+        for options, count in zip(choices, slots.values(), strict=True)
+    ]
+    bonds = np.repeat([bond for bond, _ in slots], list(slots.values()))
+    picked = np.array([sum(way, ()) for way in product(*ways)], np.int64).reshape(-1, len(bonds))
+    own = np.full(len(picked), alphabet.ids[place], np.uint32)
+    wide: Identifiers = wider_identifiers(2, own, np.broadcast_to(bonds, picked.shape), alphabet.ids[picked])
+    met = alphabet.wide.met(wide)
+    shown = on[wide % BITS]
+    if len(bonds) == 1:
+        # All bonds around an end atom are its neighbour's: RDKit never gives it a bit of radius 2.
+        kept, silent = np.ones(len(wide), bool), np.zeros(len(wide), bool)
+    else:
+        # Without a bit nothing speaks for an environment that was never met; there would be too many.
+        likely = (met > 0) | (inventive and len(picked) <= _FEW)
+        silent = ~shown & likely & _may_be_silent(place, picked, alphabet)
+        kept = shown | silent
+    return [
+        _Row(
+            place,
+            tuple(sorted(zip(bonds.tolist(), picked[at].tolist(), strict=True))),
+            int(wide[at]),
+            bool(silent[at]),
+        )
+        for at in np.flatnonzero(kept)
+    ]
+
+
+def _may_be_silent(place: int, picked: Codes, alphabet: Alphabet) -> NDArray[np.bool_]:
+    """(c,) whether another atom may have the same bonds around it, with these neighbours.
+
+    That takes rings of three or four atoms, or a molecule that is two atoms with their end atoms: all neighbours
+    but one are end atoms, or in a ring as the atom is.
+    """
+    end = (alphabet.bonds[picked] > 0).sum(2) == 1
+    ring = alphabet.atoms[alphabet.centres[picked], 4] > 0
+    in_ring = bool(alphabet.atoms[alphabet.centres[place], 4])
+    others: NDArray[np.bool_] = (~(end | (ring & in_ring))).sum(1) <= 1
+    return others
+
+
+def _supported(rows: list[_Row]) -> list[_Row]:
+    """Those whose every half bond has its other half."""
+    while True:
+        halves = {half for row in rows for half in row.halves}
+        kept = [row for row in rows if all((other, bond, own) in halves for own, bond, other in row.halves)]
+        if len(kept) == len(rows):
+            return rows
+        rows = kept

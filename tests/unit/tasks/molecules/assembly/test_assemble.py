@@ -1,0 +1,166 @@
+"""Molecules from their fingerprints alone, without any model."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from graphwright.graphs.molecules import parse_smiles
+from graphwright.tasks.molecules import active_bits
+from graphwright.tasks.molecules.assembly import counts
+from graphwright.tasks.molecules.assembly.alphabet import make_alphabet
+from graphwright.tasks.molecules.assembly.assemble import Limits, assemble
+from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
+from graphwright.tasks.molecules.assembly.environments import environments_of
+from graphwright.tasks.molecules.assembly.joining import Joining, separate_parts
+from graphwright.tasks.molecules.assembly.store import shipped_alphabet
+from tiny_molecules import training_molecules
+
+DRUGS = {
+    "aspirin": "CC(=O)Oc1ccccc1C(=O)O",
+    "ibuprofen": "CC(C)Cc1ccc(C(C)C(=O)O)cc1",
+    "caffeine": "Cn1c(=O)c2c(ncn2C)n(C)c1=O",
+    "paracetamol": "CC(=O)Nc1ccc(O)cc1",
+    "nicotine": "CN1CCCC1c1cccnc1",
+    "four phenyls": "O=C(c1ccccc1)C(O)(c1ccccc1)C(c1ccccc1)c1ccccc1",
+}
+
+
+def found(smiles: str, **limits) -> list[str]:
+    assembly = assemble(active_bits(parse_smiles(smiles)), shipped_alphabet(), 32, Limits(**limits))
+    return [each.smiles for each in assembly.molecules]
+
+
+@pytest.mark.parametrize("name", DRUGS)
+def test_drugs_are_assembled(name):
+    assert Chem.CanonSmiles(DRUGS[name]) in found(DRUGS[name])
+
+
+def test_training_molecules_are_assembled_and_all_have_the_fingerprint():
+    molecules = training_molecules(50)
+    right = 0
+    for molecule in molecules:
+        asked = active_bits(molecule)
+        assembly = assemble(asked, shipped_alphabet(), 32)
+        assert all(np.array_equal(active_bits(each.molecule), asked) for each in assembly.molecules)
+        assert all(each.molecule.GetNumAtoms() <= 32 for each in assembly.molecules)
+        costs = [each.cost for each in assembly.molecules]
+        assert costs == sorted(costs)
+        right += Chem.MolToSmiles(molecule) in [each.smiles for each in assembly.molecules]
+    assert right >= 48
+
+
+@pytest.mark.parametrize("smiles", ["C1CC1", "C1CCC1", "CC1(C)CC1", "C1CC2CC12", "CCC", "CC(C)C", "CC(C)C(C)C"])
+def test_environments_that_rdkit_drops_are_allowed_for(smiles):
+    """In small rings and small molecules several atoms have the same bonds around them, and one bit for all."""
+    assert Chem.CanonSmiles(smiles) in found(smiles)
+
+
+def test_molecules_that_a_fingerprint_cannot_tell_apart_are_all_listed():
+    chains = found("CCCCCCCCO", molecules=5)
+    assert len(chains) == 5
+    assert chains[0] == "CCCCCCO"  # the shortest that has all bits is the most usual
+    assert "CCCCCCCCO" in chains
+
+
+def test_hydrogens_are_where_the_fingerprint_says():
+    """Tautomers have one graph, but not one fingerprint."""
+    first, second = "Cc1ccn[nH]1", "Cc1cc[nH]n1"
+    assert found(first)[0] == Chem.CanonSmiles(first) != Chem.CanonSmiles(second) == found(second)[0]
+
+
+def test_an_environment_that_was_never_met_is_thought_of():
+    alphabet = make_alphabet([parse_smiles("CCO"), parse_smiles("CCCC")])
+    assembly = assemble(active_bits(parse_smiles("CCCO")), alphabet, 9)
+    assert [each.smiles for each in assembly.molecules] == ["CCCO"]
+
+
+def test_what_no_known_atom_explains_is_named():
+    alphabet = make_alphabet([parse_smiles("CCO")])
+    assembly = assemble(active_bits(parse_smiles("CC[Se]C")), alphabet, 9)
+    assert assembly.molecules == ()
+    assert assembly.unexplained
+
+
+def test_no_bits_are_no_molecule():
+    assert assemble(np.zeros(0, np.uint16), shipped_alphabet(), 32).molecules == ()
+
+
+def test_the_capacity_is_kept():
+    asked = active_bits(parse_smiles("c1ccccc1O"))
+    assert assemble(asked, shipped_alphabet(), 6).molecules == ()
+    assert assemble(asked, shipped_alphabet(), 7).molecules
+
+
+def test_no_time_is_no_molecule_and_no_program_runs_longer_than_is_left(monkeypatch):
+    asked = active_bits(parse_smiles(DRUGS["aspirin"]))
+    hasty = assemble(asked, shipped_alphabet(), 32, Limits(seconds=0))
+    assert hasty.molecules == ()
+    assert not hasty.complete
+    limits, solve = [], counts.milp
+
+    def recording(*arguments, options, **named):
+        limits.append(options["time_limit"])
+        return solve(*arguments, options=options, **named)
+
+    monkeypatch.setattr(counts, "milp", recording)
+    assert assemble(asked, shipped_alphabet(), 32, Limits(seconds=30)).molecules
+    assert limits
+    assert all(0 < limit <= 30 for limit in limits)
+
+
+def test_answers_do_not_depend_on_the_clock(monkeypatch):
+    first = found("CCCCCCCCO", seconds=1000)
+    clock = iter(range(10**9))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock) / 1000)
+    assert found("CCCCCCCCO", seconds=1000) == first
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("molecules", 0), ("programs", 0), ("barren", 0), ("steps", 0), ("seconds", -1)]
+)
+def test_limits_must_make_sense(field, value):
+    with pytest.raises(ValueError, match=field):
+        Limits(**{field: value})
+
+
+def test_solutions_come_by_increasing_cost_and_none_twice():
+    environments = environments_of(active_bits(parse_smiles("CCCCCCCCO")), shipped_alphabet())
+    program = CountProgram(environments, 12)
+    solutions = list(program.solutions(time.perf_counter() + 60))
+    assert program.exhausted
+    assert len({tuple(each) for each in solutions}) == len(solutions) > 1
+    costs = [usual_cost(environments, each) for each in solutions]
+    assert costs == sorted(costs)
+    assert all(each.sum() <= 12 for each in solutions)
+    for each in solutions:
+        explained = frozenset().union(*(environments.bits[at] for at in np.flatnonzero(each)))
+        assert explained == set(environments.asked.tolist())
+
+
+def test_a_solution_in_parts_is_cut_off():
+    environments = environments_of(active_bits(parse_smiles("CCCCCCCCO")), shipped_alphabet())
+    program = CountProgram(environments, 12)
+    solution = next(iter(program.solutions(time.perf_counter() + 60)))
+    assert len(separate_parts(environments, solution)) == 1
+    program.connect(np.flatnonzero(solution).tolist())  # as if these atoms were a part: others must join them
+    assert all(
+        set(np.flatnonzero(each)) - set(np.flatnonzero(solution))
+        for each in program.solutions(time.perf_counter() + 60)
+    )
+
+
+def test_a_search_that_is_cut_short_says_so():
+    environments = environments_of(active_bits(parse_smiles(DRUGS["aspirin"])), shipped_alphabet())
+    solution = next(iter(CountProgram(environments, 32).solutions(time.perf_counter() + 60)))
+    short = Joining(environments, solution, 3, time.perf_counter() + 60)
+    assert list(short.skeletons()) == []
+    assert short.spent
+    enough = Joining(environments, solution, 3000, time.perf_counter() + 60)
+    (skeleton, *_) = enough.skeletons()
+    assert not enough.spent
+    assert len(skeleton.environments) == 13
+    assert len(skeleton.bonds) == 13
