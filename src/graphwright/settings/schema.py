@@ -267,6 +267,8 @@ class Train(Settings):
     """Budget in steps."""
     minutes: Positive | None = None
     """Budget in minutes of training, over all sessions."""
+    start_from: str | None = None
+    """Model whose weights a run begins with where names and shapes fit: a run's folder, a shipped name, a file."""
     optimizer: OptimizerKind = OptimizerKind.ADAMW
     """AdamW for all weights (the paper), or Muon, orthogonalised momentum, for matrices and convolutions."""
     learning_rate: Positive = 1e-3

@@ -58,10 +58,13 @@ class Display:
         else:
             self.console.print(f"{100 * fraction:5.1f} %  {text}", highlight=False)
 
+    def say(self, text: str) -> None:
+        """A sentence on a line of its own."""
+        self.console.print(text, highlight=False)
+
     def validated(self, record: dict[str, Any]) -> None:
         """One validation."""
-        self.console.print(
+        self.say(
             f"step {record['step']}: {record['isomorphic']:.1f} % isomorphic, edit {record['edit']:.2f}, "
-            f"size {record['size_accuracy']:.1f} %",
-            highlight=False,
+            f"size {record['size_accuracy']:.1f} %"
         )

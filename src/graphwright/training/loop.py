@@ -31,6 +31,7 @@ from graphwright.training.optimizer import RATE_FACTOR, build_optimizer
 from graphwright.training.order import StepOrder
 from graphwright.training.processes import in_this_process
 from graphwright.training.provenance import provenance
+from graphwright.training.saved_model import load_model
 from graphwright.training.schedule import Budget, learning_rate
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
 from graphwright.training.window import Window
@@ -122,6 +123,8 @@ class Session:
             torch.manual_seed(self.run.train.seed + self.fabric.global_rank)
         if resume:
             self._restore()
+        elif self.run.train.start_from is not None:
+            self._start_from(self.run.train.start_from)
         if self.fabric.is_global_zero:
             self.sittings.append({"first_step": self.progress.step} | provenance())
             self.log = RunLog(self.folder, self.progress.step, self.progress.validated)
@@ -343,6 +346,20 @@ class Session:
         self.sittings = list(saved.facts.get("sittings", []))
         if saved.facts.get("precision"):
             self.fabric.strategy.precision.load_state_dict(saved.facts["precision"])
+
+    def _start_from(self, source: str) -> None:
+        """Take over the weights of another model's predictor that fit this one's."""
+        own = self.model.predictor.state_dict()
+        given = load_model(source).predictor.state_dict()
+        fitting = {name: value for name, value in given.items() if name in own and value.shape == own[name].shape}
+        if not fitting:
+            raise ValueError(
+                f"train.start_from: no weight of {source} has the name and shape of one of this model"
+            )
+        self.model.predictor.load_state_dict(own | fitting)
+        if self.average is not None:
+            self.average.predictor.load_state_dict(own | fitting)
+        self.display.say(f"{len(fitting)} of {len(own)} tensors are taken from {source}")
 
     def _finish(self) -> None:
         if self.fabric.is_global_zero:

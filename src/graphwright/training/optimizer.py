@@ -111,7 +111,8 @@ class Muon(torch.optim.Optimizer):
         adamw(
             parameters,
             [value.grad for value in parameters if value.grad is not None],
-            *([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq")),
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
             [],
             [state["step"] for state in states],
             foreach=True,
@@ -131,10 +132,8 @@ def _orthogonal_together(matrices: list[Tensor]) -> list[Tensor]:
     if processes == 1 or not matrices:
         return [orthogonal(matrix) for matrix in matrices]
     results = torch.cat([matrix.flatten() for matrix in matrices])
-    parts = [
-        part.view_as(matrix)
-        for part, matrix in zip(results.split([m.numel() for m in matrices]), matrices, strict=True)
-    ]
+    pieces = torch.split(results, [matrix.numel() for matrix in matrices])
+    parts = [piece.view_as(matrix) for piece, matrix in zip(pieces, matrices, strict=True)]
     for index, part in enumerate(parts):
         # Every result is one process's plus zeros, the same on all of them to the last bit.
         part.copy_(orthogonal(part)) if index % processes == distributed.get_rank() else part.zero_()

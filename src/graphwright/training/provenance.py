@@ -24,7 +24,7 @@ def commit() -> str | None:
             ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True
         ).stdout.strip()
         changed = subprocess.run(
-            ["git", "status", "--porcelain", "--", "src"], cwd=here, capture_output=True, text=True, check=True
+            ["git", "status", "--porcelain", "--", ":/src"], cwd=here, capture_output=True, text=True, check=True
         ).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
