@@ -17,6 +17,8 @@ ROOM = 1.5
 """Token slots, as a multiple of the most nodes a graph has: pairs grow with their square."""
 STRANGER = 5.0
 """What a token costs, over the number of nodes, that does not own the node it is to stand for."""
+LAST = 4.0
+"""What a spare slot costs, likewise: it is used where no token is left."""
 SPARE = -1
 """Where a slot begins as no token."""
 
@@ -43,13 +45,15 @@ class SlotTokens(NamedTuple):
         """(b, n, n) linear cost of a plan: `STRANGER` / m where a slot's token does not own the node.
 
         owners: (b, k, n) bool, which token can stand for which node; mask: (b, n) the real nodes. Spare slots may
-        stand for any node.
+        stand for any node, at a cost: where they may do so for nothing they are used in every graph, and what
+        they stand for is nowhere to be seen in the input.
         """
-        n = owners.shape[2]
-        owned = owners.gather(1, self.source.clamp_min(0)[:, :, None].expand(-1, -1, n))
-        allowed = (owned | (self.source == SPARE)[:, :, None]) & self.real[:, :, None]
+        token = (self.source != SPARE)[:, :, None]
+        owned = owners.gather(1, self.source.clamp_min(0)[:, :, None].expand(-1, -1, owners.shape[2])) & token
+        spare = ~token & self.real[:, :, None]
+        cost = STRANGER * ~(owned & self.real[:, :, None]) - (STRANGER - LAST) * spare
         nodes = mask[:, None, :].to(self.scores.dtype)
-        return STRANGER * ~allowed * nodes / nodes.sum(2, keepdim=True).clamp_min(1)
+        return cost * nodes / nodes.sum(2, keepdim=True).clamp_min(1)
 
     def loss(self, plan: Tensor, mask: Tensor) -> Tensor:
         """(b,) cross-entropy of the scores: a token is wanted as far as the plan (b, n, n) has it stand for nodes.

@@ -109,9 +109,7 @@ class Model(Settings):
         if self.slots is SlotKind.LEARNED:
             raise ValueError("layers 0 needs slots tokens: learned slots see the input in the layers alone")
         if self.spare_slots:
-            raise ValueError(
-                f"layers 0 needs spare_slots 0, got {self.spare_slots}: they see the input there"
-            )
+            raise ValueError(f"layers 0 needs spare_slots 0, got {self.spare_slots}: they see the input there")
         return self
 
 
