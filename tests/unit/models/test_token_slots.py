@@ -7,13 +7,26 @@ import torch
 
 from graphwright.decoding import decode
 from graphwright.graphs.prediction import NO_SELF_LOOP
-from graphwright.models import FingerprintEncoder, GraphHead, GraphPredictor, SlotTokens, Tokens, TokenSlots
+from graphwright.models import (
+    FingerprintEncoder,
+    GraphHead,
+    GraphPredictor,
+    SlotTokens,
+    Tokens,
+    TokenSlots,
+    token_slots,
+)
 from graphwright.models.token_slots import LAST, SPARE, STRANGER
 from tiny import LABELLED
 
 BITS, PADDING = 20, 21
 NODES, SPARES = 4, 2
 KEPT = 6
+
+
+@pytest.fixture(autouse=True)
+def little_room(monkeypatch):
+    monkeypatch.setattr(token_slots, "ROOM", KEPT - NODES)
 
 
 def predictor(layers=2, spare=SPARES):
