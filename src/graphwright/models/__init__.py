@@ -14,6 +14,7 @@ from graphwright.models.positional import flip_signs, laplacian_encoding
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
 from graphwright.models.recogniser import Recogniser
 from graphwright.models.target_encoder import NodeEncoder, TargetEncoder
+from graphwright.models.token_slots import SlotTokens, TokenSlots
 
 __all__ = [
     "ConvolutionalEncoder",
@@ -26,9 +27,11 @@ __all__ = [
     "Predicted",
     "Recogniser",
     "SegformerEncoder",
+    "SlotTokens",
     "SpectrumEncoder",
     "SpectrumInputs",
     "TargetEncoder",
+    "TokenSlots",
     "Tokens",
     "flip_signs",
     "inputs_to",

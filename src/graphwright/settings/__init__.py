@@ -20,6 +20,7 @@ from graphwright.settings.schema import (
     PlanKind,
     Precision,
     Run,
+    SlotKind,
     Train,
 )
 from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
@@ -59,6 +60,7 @@ __all__ = [
     "Run",
     "Section",
     "SettingsError",
+    "SlotKind",
     "SpectrumTask",
     "TaskSettings",
     "Train",
