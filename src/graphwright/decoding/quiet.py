@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import IO
 
 STDOUT = 1
@@ -25,23 +25,22 @@ def without_solver_noise() -> Iterator[None]:
     The descriptor is the process's: others that print (a progress bar's thread) are late, but lose nothing; and
     one thread at a time may solve, or two would put each other's file in its place for good.
     """
-    with _lock:
+    with _lock, ExitStack() as opened:
         try:
-            caught = tempfile.TemporaryFile()  # noqa: SIM115
             kept = os.dup(STDOUT)
-        except OSError:  # no place for it, or nobody listens
+            opened.callback(os.close, kept)
+            caught = opened.enter_context(tempfile.TemporaryFile())
+        except OSError:  # nobody listens, or there is no place for it
             yield
             return
-        with caught:
+        _flush()
+        os.dup2(caught.fileno(), STDOUT)
+        try:
+            yield
+        finally:
             _flush()
-            os.dup2(caught.fileno(), STDOUT)
-            try:
-                yield
-            finally:
-                _flush()
-                os.dup2(kept, STDOUT)
-                os.close(kept)
-                _pass_on(caught)
+            os.dup2(kept, STDOUT)
+            _pass_on(caught)
 
 
 def _pass_on(caught: IO[bytes]) -> None:
