@@ -77,6 +77,18 @@ def test_predict_says_whether_an_answer_has_the_fingerprint(tiny_molecule_run, t
     assert "fingerprint decoding knows nothing of it" in capsys.readouterr().err
 
 
+def test_the_tautomer_that_is_drawn_is_the_one_that_is_answered(tiny_molecule_run, tmp_path):
+    from graphwright.tasks.molecules.drawing import structure_svg
+
+    path = tmp_path / "few.smi"
+    path.write_text("Cc1ccn[nH]1\nCc1cc[nH]n1\n")
+    assert cli.main(["predict", str(tiny_molecule_run), str(path), "--draw", str(tmp_path)]) == cli.DONE
+    graph = load_model(str(tiny_molecule_run)).predict(["Cc1ccn[nH]1"])[0].graph
+    for number, smiles in enumerate(["Cc1ccn[nH]1", "Cc1cc[nH]n1"], 1):
+        drawn = (tmp_path / f"few-{number}.svg").read_text()
+        assert drawn == structure_svg(graph, smiles, "confidence 100 %")
+
+
 def test_decoding_by_fingerprint_needs_one(tiny_run, capsys):
     assert cli.main(["evaluate", str(tiny_run), "--samples", "2", "--decode", "fingerprint"]) == cli.USAGE
     assert "models whose input is a fingerprint" in capsys.readouterr().err
