@@ -96,9 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.draw.mkdir(parents=True, exist_ok=True)
         drawings = 0
         for stem, one, predicted in zip(_distinct([one.stem for one in inputs]), inputs, graphs, strict=True):
-            for suffix, graph, confidence in _drawn(predicted):
-                title = f"confidence {100 * confidence:.0f} %"
-                model.task.write_drawing(arguments.draw / (stem + suffix), one.value, graph, title)
+            for suffix, answer in _drawn(predicted):
+                title = f"confidence {100 * answer.confidence:.0f} %"
+                path = arguments.draw / (stem + suffix)
+                model.task.write_drawing(path, one.value, answer.graph, title, answer.text)
                 drawings += 1
         console.print(f"drew {drawings} into {arguments.draw}")
     return 1 if len(inputs) < len(found) else 0
@@ -147,12 +148,10 @@ def _ranked(predicted: PredictedGraph) -> list[_Answer]:
     return [_Answer(each.graph, each.probability, each.checked, each.text) for each in predicted.candidates]
 
 
-def _drawn(predicted: PredictedGraph) -> list[tuple[str, Graph, float]]:
-    """What to add to the file's name, the graph, its confidence."""
+def _drawn(predicted: PredictedGraph) -> list[tuple[str, _Answer]]:
+    """What to add to the file's name, and the answer."""
     ranked = _ranked(predicted)
-    return [
-        (f"-{rank}" if len(ranked) > 1 else "", each.graph, each.confidence) for rank, each in enumerate(ranked, 1)
-    ]
+    return [(f"-{rank}" if len(ranked) > 1 else "", each) for rank, each in enumerate(ranked, 1)]
 
 
 def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedGraph]) -> Table:

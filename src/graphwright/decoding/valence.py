@@ -16,6 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from graphwright.decoding.formula import Formula, FormulaRule
+from graphwright.decoding.quiet import without_solver_noise
 from graphwright.decoding.score import Assignment, FloatArray, SlotScores
 from graphwright.graphs import Vocabulary
 from graphwright.graphs.molecule_states import AROMATIC_ELEMENTS, AtomKind, usual_kinds
@@ -98,13 +99,14 @@ class MoleculeProgram:
         values = np.array([value for terms in rows.terms for _, value in terms], np.float64)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         matrix = csr_array((values, columns, starts), shape=(len(rows.terms), count))
-        result = milp(
-            np.array(rows.costs),
-            integrality=np.array(rows.integral),
-            bounds=Bounds(np.array(rows.lower), np.array(rows.upper)),
-            constraints=LinearConstraint(matrix, np.array(rows.least), np.array(rows.most)),
-            options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},
-        )
+        with without_solver_noise():
+            result = milp(
+                np.array(rows.costs),
+                integrality=np.array(rows.integral),
+                bounds=Bounds(np.array(rows.lower), np.array(rows.upper)),
+                constraints=LinearConstraint(matrix, np.array(rows.least), np.array(rows.most)),
+                options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},
+            )
         assignment = None if result.x is None else self._read(np.asarray(result.x))
         return Solution(assignment, optimal=result.status in (0, 2))
 

@@ -26,7 +26,8 @@ class ChemistryMetrics:
     """Per pair of predicted and target molecule, (p,) each.
 
     valid: the prediction is a molecule in one part (`graphs.molecules.is_molecule`).
-    same_fingerprint: both have the same ECFP4 (2048 bits).
+    same_fingerprint: both have the same ECFP4 (2048 bits); so do isomorphic graphs, whichever tautomer the order
+    of their atoms makes of each.
     tanimoto: of the two fingerprints, 0 where one graph has none because RDKit accepts no structure of it.
     isomorphic_skeleton: same atoms and adjacency, whatever the bonds' labels.
     """
@@ -48,8 +49,8 @@ def chemistry_metrics(predicted: Sequence[Graph], target: Sequence[Graph]) -> Ch
     for at, (guess, truth) in enumerate(zip(predicted, target, strict=True)):
         one, other = fingerprint(guess), fingerprint(truth)
         if one is not None and other is not None:
-            similarities[at] = TanimotoSimilarity(one, other)
-            same[at] = one == other
+            same[at] = one == other or is_isomorphic(guess, truth)
+            similarities[at] = 1.0 if same[at] else TanimotoSimilarity(one, other)
     return ChemistryMetrics(
         np.array([is_molecule(graph) for graph in predicted], bool),
         same,

@@ -23,6 +23,8 @@ from graphwright.training.saved_model import SavedModel
 SAMPLES = 1000
 """How many samples of a model's own data to look at if nobody says."""
 TOPS = (5, 10)
+OF_FINGERPRINTS = ("same_fingerprint", "tanimoto")
+"""Metrics that are 1 where an answer has the fingerprint that was given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,7 @@ def evaluate_saved(
     if decoder is Decoder.VALID:
         extras.append(Extra("decode_proved", _proved(evaluation)))
     if decoder is Decoder.FINGERPRINT:
-        extras += _checked(evaluation)
+        extras = _checked(extras, evaluation)
     if not isinstance(data, Grouped):
         return Evaluated(model, data, evaluation, extras, decoder=decoder)
     # Spectra of a formula are not independent: intervals are by resampling formulas.
@@ -128,12 +130,20 @@ def _proved(evaluation: Evaluation) -> NDArray[np.float64]:
     return np.array([found.candidates[0].proved for found in evaluation.ranked], np.float64)
 
 
-def _checked(evaluation: Evaluation) -> list[Extra]:
-    """Whether the answer has exactly the fingerprint that was given, and how many candidates have."""
+def _checked(extras: list[Extra], evaluation: Evaluation) -> list[Extra]:
+    """Also whether the answer has exactly the fingerprint that was given, and how many candidates have.
+
+    The decoder knows its answer's hydrogens. A graph alone may be another tautomer's, of another fingerprint.
+    """
     found = [each.candidates for each in evaluation.ranked]
     having = [sum(bool(candidate.checked) for candidate in each) for each in found]
+    reproduced = np.array([each[0].checked for each in found], np.float64)
     return [
-        Extra("reproduced", np.array([each[0].checked for each in found], np.float64)),
+        *(
+            replace(extra, values=np.maximum(extra.values, reproduced)) if extra.name in OF_FINGERPRINTS else extra
+            for extra in extras
+        ),
+        Extra("reproduced", reproduced),
         Extra("alternatives", np.array(having, np.float64), share=False),
     ]
 

@@ -284,8 +284,11 @@ class Task(Protocol):
     def draw_input(self, given: Any, axes: Axes) -> None:
         """Draw the input of `read` or `input_of`."""
 
-    def write_drawing(self, path: Path, given: Any, graph: Graph, title: str) -> None:
-        """A drawing for `predict`, at `path` with .svg, and other suffixes, added."""
+    def write_drawing(self, path: Path, given: Any, graph: Graph, title: str, text: str | None = None) -> None:
+        """A drawing for `predict`, at `path` with .svg, and other suffixes, added.
+
+        text: the graph as a decoder has written it, where that says more than the graph does.
+        """
 
     def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
         """Draw a graph, at places (n, 2) if they are given."""

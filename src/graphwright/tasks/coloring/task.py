@@ -145,7 +145,14 @@ class Coloring:
         axes.imshow(given.permute(1, 2, 0).numpy(), interpolation="nearest")
         axes.set_axis_off()
 
-    def write_drawing(self, path: Path, given: Tensor, graph: Graph, title: str) -> None:
+    def write_drawing(
+        self,
+        path: Path,
+        given: Tensor,
+        graph: Graph,
+        title: str,
+        text: str | None = None,  # noqa: ARG002
+    ) -> None:
         """Picture and graph, as SVG and PNG."""
         from matplotlib.figure import Figure
 

@@ -176,12 +176,19 @@ class Fingerprint2Molecule(MoleculeTargets):
 
         draw_bits(given, axes)
 
-    def write_drawing(self, path: Path, given: Any, graph: Graph, title: str) -> None:  # noqa: ARG002
+    def write_drawing(
+        self,
+        path: Path,
+        given: Any,  # noqa: ARG002
+        graph: Graph,
+        title: str,
+        text: str | None = None,
+    ) -> None:
         """An SVG by RDKit; of what is no molecule, the bare structure."""
         from graphwright.tasks.molecules.drawing import structure_svg
 
-        text = structure_svg(graph, self.text(graph), title)
-        path.with_name(path.name + ".svg").write_text(text, encoding="utf-8")
+        drawing = structure_svg(graph, text or self.text(graph), title)
+        path.with_name(path.name + ".svg").write_text(drawing, encoding="utf-8")
 
 
 @cache

@@ -214,11 +214,13 @@ class MS2Scaffold(MoleculeTargets):
 
         draw_spectrum(given, axes)
 
-    def write_drawing(self, path: Path, given: EncodedSpectrum, graph: Graph, title: str) -> None:
+    def write_drawing(
+        self, path: Path, given: EncodedSpectrum, graph: Graph, title: str, text: str | None = None
+    ) -> None:
         """Spectrum and scaffold, as SVG."""
         from graphwright.tasks.spectra.drawing import write_candidate
 
-        if self.text(graph) is None:
+        if (text or self.text(graph)) is None:
             title += " (not a valid molecule)"
         write_candidate(path.with_name(path.name + ".svg"), given, graph, title)
 

@@ -18,7 +18,7 @@ from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
 from graphwright.tasks.molecules.assembly.environments import Environments, environments_of
 from graphwright.tasks.molecules.assembly.joining import Joining, molecule_of, separate_parts
 from graphwright.tasks.molecules.assembly.rings import ring_systems
-from graphwright.tasks.molecules.fingerprint import BitArray, active_bits
+from graphwright.tasks.molecules.fingerprint import RADIUS, BitArray, active_bits
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -75,6 +75,8 @@ def assemble(asked: BitArray, alphabet: Alphabet, capacity: int, limits: Limits 
     Environments that the alphabet does not have are thought of only where those that it has give no molecule.
     """
     limits = limits or Limits()
+    if len(asked) > capacity * (RADIUS + 1):
+        return Assembly((), complete=True)  # an atom has a bit of each radius at most
     deadline = time.perf_counter() + limits.seconds
     found = _assembled(environments_of(asked, alphabet), capacity, limits, deadline)
     if found.molecules or time.perf_counter() > deadline:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from graphwright.decoding.quiet import without_solver_noise
 from graphwright.tasks.molecules.assembly.environments import Environments
 
 Counts = NDArray[np.int64]
@@ -127,13 +128,14 @@ class CountProgram:
         entries = [(at, column, value) for at, row in enumerate(self._rows) for column, value in row.items()]
         rows, columns, values = (np.array(each) for each in zip(*entries, strict=True))
         matrix = csr_array((values, (rows, columns)), shape=(len(self._rows), len(self._costs)))
-        result = milp(
-            np.array(self._costs),
-            integrality=np.ones(len(self._costs), np.int64),
-            bounds=Bounds(0, np.array(self._upper)),
-            constraints=LinearConstraint(matrix, np.array(self._low), np.array(self._high)),
-            options={"time_limit": seconds},
-        )
+        with without_solver_noise():
+            result = milp(
+                np.array(self._costs),
+                integrality=np.ones(len(self._costs), np.int64),
+                bounds=Bounds(0, np.array(self._upper)),
+                constraints=LinearConstraint(matrix, np.array(self._low), np.array(self._high)),
+                options={"time_limit": seconds},
+            )
         if result.x is None:
             return None
         found: Counts = result.x[: len(self._environments)].round().astype(np.int64)
