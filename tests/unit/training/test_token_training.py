@@ -147,7 +147,7 @@ def test_a_trained_model_predicts_evaluates_and_is_handed_on(file, tmp_path):
 def test_settings_that_make_no_sense_are_refused_in_a_sentence():
     for name, overrides, complaint in (
         ("coloring10", {"model.slots": "tokens"}, "encoder whose tokens stand for nodes, got cnn"),
-        ("qm9-cpu", {"model.layers": "0"}, "layers 0 needs spare_slots 0, got 2"),
+        ("qm9-cpu", {"model.layers": "0"}, "layers 0 needs spare_slots 0, got 4"),
         ("qm9-cpu", {"model.layers": "0", "model.slots": "learned"}, "layers 0 needs slots tokens"),
         ("qm9-cpu", {"matching.kind": "order"}, "matching.kind must not be order"),
         ("qm9-cpu", {"matching.kind": "learned", "matching.linear_costs": "0"}, "linear_costs above 0"),
