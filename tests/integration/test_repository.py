@@ -92,8 +92,3 @@ def test_the_core_imports_without_any_extra():
         "assert GraphBatch.collate([Graph.build(2, [(0, 1)])]).capacity == 2\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("*.py")), ids=lambda p: p.stem)
-def test_no_file_is_longer_than_a_sitting(path):
-    assert len(path.read_text().splitlines()) <= 400

@@ -10,7 +10,7 @@ from graphwright.cli import main as cli
 from graphwright.experiments import engine as engines
 from graphwright.experiments import read_grid
 
-COUNTS = {"ablations": 22, "comparison": 15, "frontier": 14, "scaling": 24, "table1": 18, "table2": 15}
+COUNTS = {"ablations": 18, "comparison": 15, "frontier": 14, "scaling": 24, "table1": 18, "table2": 15}
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from graphwright.experiments.summary import measure
 from graphwright.experiments.table import RECORDS
 from graphwright.report import comparison_sheet, evaluate_saved, pick_examples
 from graphwright.report.record import run_record
+from graphwright.settings import TaskSettings
 from graphwright.training.saved_model import SHIPPED, SavedModel, load_model, shipped_names
 
 SHOWN = 3
@@ -114,7 +115,7 @@ def _shipped_source(name: str, folder: Path) -> str:
 
 
 def _shipped(configurations: Sequence[Configuration], scale: Scale) -> dict[str, str]:
-    """For every column the shipped model of the same kind of task, if there is one: the nearest in size.
+    """For every column the shipped model of the same kind of task, if there is one: the nearest in size, then in all.
 
     None at the smoke scale, which is there to show that runs are made and drawn.
     """
@@ -126,5 +127,11 @@ def _shipped(configurations: Sequence[Configuration], scale: Scale) -> dict[str,
         task = configuration.jobs[0].run.task
         alike = [name for name, own in models.items() if own.kind == task.kind]
         if alike:
-            found[configuration.column] = min(alike, key=lambda name: abs(models[name].capacity - task.capacity))
+            found[configuration.column] = min(alike, key=lambda name: _distance(models[name], task))
     return found
+
+
+def _distance(first: TaskSettings, second: TaskSettings) -> tuple[int, int]:
+    """How far two tasks of one kind are apart: in capacity, then in how many settings."""
+    ours, theirs = first.model_dump(), second.model_dump()
+    return abs(first.capacity - second.capacity), sum(value != theirs.get(name) for name, value in ours.items())

@@ -118,7 +118,7 @@ def test_both_ways_to_match_are_timed_and_one_that_does_not_pass_is_remarked(mon
 
     found = found | {"learned": None}
     remark, peer = measure_time_to_published()
-    assert remark == Remark("learned did not pass 45.46 % and edit 2.3 in 20 minutes")
+    assert remark == Remark("learned did not pass 45.46 % and edit 2.3 in 5 minutes")
     assert peer.extras["minutes"] == 2.0
 
     found = {"learned": (240.0, 96_000), "conditional gradient": None}
