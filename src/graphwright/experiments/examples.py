@@ -115,7 +115,7 @@ def _shipped_source(name: str, folder: Path) -> str:
 
 
 def _shipped(configurations: Sequence[Configuration], scale: Scale) -> dict[str, str]:
-    """For every column the shipped model of the same kind of task, if there is one: the nearest in size, then in all.
+    """For every column the shipped model of the same kind of task, if there is one: the nearest in its settings.
 
     None at the smoke scale, which is there to show that runs are made and drawn.
     """

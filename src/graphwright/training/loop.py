@@ -352,9 +352,10 @@ class Session:
         own = self.model.predictor.state_dict()
         given = load_model(source).predictor.state_dict()
         fitting = {name: value for name, value in given.items() if name in own and value.shape == own[name].shape}
-        if not fitting:
+        # Biases fit by chance.
+        if not any(value.ndim > 1 for value in fitting.values()):
             raise ValueError(
-                f"train.start_from: no weight of {source} has the name and shape of one of this model"
+                f"train.start_from: no matrix of {source} has the name and shape of one of this model"
             )
         self.model.predictor.load_state_dict(own | fitting)
         if self.average is not None:

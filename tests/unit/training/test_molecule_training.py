@@ -12,6 +12,7 @@ from graphwright.tasks import task_of
 from graphwright.training import build, train
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS
+from graphwright.training.decoders import Decoder
 from graphwright.training.log import read_log
 from graphwright.training.saved_model import load_model
 from resuming import assert_resumes_exactly
@@ -124,11 +125,11 @@ def test_workers_change_nothing(file, tmp_path):
 
 def test_predictions_take_every_form_and_any_number(tiny_molecule_run):
     model = load_model(str(tiny_molecule_run))
-    by_text = model.predict(SMILES[:5])
-    by_molecule = model.predict([Chem.MolFromSmiles(smiles) for smiles in SMILES[:5]])
+    by_text = model.predict(SMILES[:5], decoder=Decoder.PLAIN)
+    by_molecule = model.predict([Chem.MolFromSmiles(smiles) for smiles in SMILES[:5]], decoder=Decoder.PLAIN)
     assert [each.graph for each in by_text] == [each.graph for each in by_molecule]
-    assert model.predict(SMILES[0])[0].graph == by_text[0].graph
-    several = model.predict(SMILES[:2], top=4)
+    assert model.predict(SMILES[0], decoder=Decoder.PLAIN)[0].graph == by_text[0].graph
+    several = model.predict(SMILES[:2], top=4, decoder=Decoder.PLAIN)
     for each, plain in zip(several, by_text, strict=False):
         assert each.graph == plain.graph == each.candidates[0].graph
         assert len(each.candidates) == 4
