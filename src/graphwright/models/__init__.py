@@ -5,9 +5,13 @@ from graphwright.models.encoders import (
     ConvolutionalEncoder,
     FingerprintEncoder,
     SegformerEncoder,
+    SequenceEncoder,
+    SetEncoder,
+    SetInputs,
     SpectrumEncoder,
     SpectrumInputs,
     Tokens,
+    VectorEncoder,
 )
 from graphwright.models.heads import GraphHead
 from graphwright.models.positional import flip_signs, laplacian_encoding
@@ -26,10 +30,14 @@ __all__ = [
     "Predicted",
     "Recogniser",
     "SegformerEncoder",
+    "SequenceEncoder",
+    "SetEncoder",
+    "SetInputs",
     "SpectrumEncoder",
     "SpectrumInputs",
     "TargetEncoder",
     "Tokens",
+    "VectorEncoder",
     "flip_signs",
     "inputs_to",
     "laplacian_encoding",

@@ -22,12 +22,13 @@ from graphwright.settings.schema import (
     Run,
     Train,
 )
-from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
+from graphwright.settings.source import CONFIG, is_run_folder, is_table_data, load_run, settings_file
 from graphwright.settings.tasks import (
     ColoringTask,
     FingerprintTask,
     PeakTokens,
     SpectrumTask,
+    TableTask,
     TaskSettings,
     TrainingUnit,
 )
@@ -60,11 +61,13 @@ __all__ = [
     "Section",
     "SettingsError",
     "SpectrumTask",
+    "TableTask",
     "TaskSettings",
     "Train",
     "TrainingUnit",
     "find_preset",
     "is_run_folder",
+    "is_table_data",
     "load_run",
     "options",
     "presets",

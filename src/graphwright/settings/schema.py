@@ -38,21 +38,34 @@ class EncoderKind(StrEnum):
     SEGFORMER = "segformer"
     FINGERPRINT = "fingerprint"
     SPECTRUM = "spectrum"
+    COLUMNS = "columns"
+    VECTOR = "vector"
+    TOKENS = "tokens"
+    SET = "set"
 
 
 ENCODERS: dict[str, tuple[EncoderKind, ...]] = {
     "coloring": (EncoderKind.CNN, EncoderKind.SEGFORMER),
     "fingerprint": (EncoderKind.FINGERPRINT,),
     "spectrum": (EncoderKind.SPECTRUM,),
+    "table": (EncoderKind.COLUMNS, EncoderKind.VECTOR, EncoderKind.TOKENS, EncoderKind.SET),
 }
 """The encoders that read each task's inputs, the one to take if nobody says which first."""
+TRANSFORMERS = (
+    EncoderKind.FINGERPRINT,
+    EncoderKind.SPECTRUM,
+    EncoderKind.COLUMNS,
+    EncoderKind.TOKENS,
+    EncoderKind.SET,
+)
+"""Encoders whose width the attention heads divide; `columns` may turn out to be one."""
 
 
 class Model(Settings):
     """The predictor: an encoder of the input, a decoder with one query per node, heads for the graph."""
 
     encoder: EncoderKind = EncoderKind.CNN
-    """What reads the input: a light convolutional network or SegFormer-B1 pictures, Transformers the rest."""
+    """What reads the input: cnn or segformer pictures, fingerprint, spectrum; columns: what a table's ask for."""
     encoder_width: Count = 96
     """Width of the tokens that the decoder attends to."""
     encoder_blocks: Annotated[int, Field(ge=0)] = 3
@@ -330,8 +343,7 @@ class Run(Settings):
                 f"model.encoder {self.model.encoder} cannot read the inputs of task.kind {self.task.kind}; "
                 f"it takes {' or '.join(kinds)}"
             )
-        transformer = self.model.encoder in (EncoderKind.FINGERPRINT, EncoderKind.SPECTRUM)
-        if transformer and self.model.encoder_width % self.model.encoder_heads:
+        if self.model.encoder in TRANSFORMERS and self.model.encoder_width % self.model.encoder_heads:
             raise ValueError(
                 f"model.encoder_width {self.model.encoder_width} is not a multiple of "
                 f"model.encoder_heads {self.model.encoder_heads}"
