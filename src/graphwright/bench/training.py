@@ -99,6 +99,7 @@ def _plan(model: TrainingModel, batch: tuple[Inputs, GraphBatch]) -> Callable[[]
     inputs, target = batch
     with torch.no_grad():
         predicted = model.predictor(inputs)
+    target = target.pad(predicted.graphs.capacity)
     states = predicted.states.detach().requires_grad_()
     model.train()
 

@@ -21,12 +21,14 @@ class GraphBatch:
     node_labels: (b, n) int64 codes, 0 at padding.
     edge_labels: (b, n, n) int64 symmetric codes, 0 where there is no edge, and at padding.
     vocabulary: the names behind the codes.
+    owners: (b, k, n) bool, which of k input tokens can stand for which node, where a task knows that; else None.
     """
 
     mask: Tensor
     node_labels: Tensor
     edge_labels: Tensor
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    owners: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name, given in (
@@ -49,6 +51,13 @@ class GraphBatch:
                 )
             if tensor.device != self.mask.device:
                 raise ValueError(f"{name} is on {tensor.device}, mask on {self.mask.device}")
+        owners = self.owners
+        if owners is not None and (
+            owners.ndim != 3 or owners.dtype != torch.bool or (owners.shape[0], owners.shape[2]) != (b, n)
+        ):
+            raise ValueError(
+                f"owners must be bool of shape ({b}, k, {n}), got {owners.dtype} {tuple(owners.shape)}"
+            )
         if self.mask.is_meta:
             return  # shapes without values: nothing more to check
         pairs = self.mask[:, :, None] & self.mask[:, None, :]
@@ -157,6 +166,7 @@ class GraphBatch:
             mask=self.mask.to(device),
             node_labels=self.node_labels.to(device),
             edge_labels=self.edge_labels.to(device),
+            owners=None if self.owners is None else self.owners.to(device),
         )
 
     def select(self, samples: Tensor) -> GraphBatch:
@@ -166,6 +176,7 @@ class GraphBatch:
             mask=self.mask[samples],
             node_labels=self.node_labels[samples],
             edge_labels=self.edge_labels[samples],
+            owners=None if self.owners is None else self.owners[samples],
         )
 
     def pad(self, capacity: int) -> GraphBatch:
@@ -179,6 +190,7 @@ class GraphBatch:
             mask=grow(self.mask, (0, extra)),
             node_labels=grow(self.node_labels, (0, extra)),
             edge_labels=grow(self.edge_labels, (0, extra, 0, extra)),
+            owners=None if self.owners is None else grow(self.owners, (0, extra)),
         )
 
     def unpad(self) -> GraphBatch:
@@ -189,6 +201,7 @@ class GraphBatch:
             mask=self.mask[:, :n],
             node_labels=self.node_labels[:, :n],
             edge_labels=self.edge_labels[:, :n, :n],
+            owners=None if self.owners is None else self.owners[:, :, :n],
         )
 
     def permute(self, order: Tensor) -> GraphBatch:
@@ -208,10 +221,14 @@ class GraphBatch:
         _refuse(self.mask.gather(1, order) != self.mask, "order must keep real nodes before padding")
         rows = order[:, :, None].expand(-1, -1, self.capacity)
         columns = order[:, None, :].expand(-1, self.capacity, -1)
+        owners = self.owners
+        if owners is not None:
+            owners = owners.gather(2, order[:, None, :].expand(-1, owners.shape[1], -1))
         return replace(
             self,
             node_labels=self.node_labels.gather(1, order),
             edge_labels=self.edge_labels.gather(1, rows).gather(2, columns),
+            owners=owners,
         )
 
 

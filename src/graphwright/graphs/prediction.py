@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,16 +13,20 @@ NO_SELF_LOOP = -20.0
 
 def without_self_loops(edges: Tensor) -> Tensor:
     """Edge logits (b, n, n), or class logits (b, classes, n, n), with "no edge" on the diagonal."""
+    return no_edges(edges, torch.eye(edges.shape[-1], dtype=torch.bool, device=edges.device))
+
+
+def no_edges(edges: Tensor, where: Tensor) -> Tensor:
+    """Edge logits (b, n, n), or class logits (b, classes, n, n), with "no edge" where (.., n, n) says so."""
     if edges.ndim not in (3, 4):
         raise ValueError(f"edges must have shape (b, n, n) or (b, classes, n, n), got {tuple(edges.shape)}")
-    diagonal = torch.eye(edges.shape[-1], dtype=torch.bool, device=edges.device)
     if edges.ndim == 3:
-        return edges.masked_fill(diagonal, NO_SELF_LOOP)
+        return edges.masked_fill(where, NO_SELF_LOOP)
     # Of two classes the logit of an edge is their difference.
     classes = edges.shape[1]
     certain = edges.new_full((classes, 1, 1), NO_SELF_LOOP if classes > 2 else NO_SELF_LOOP / 2)
     certain[0] *= -1
-    return torch.where(diagonal, certain, edges)
+    return torch.where(where if where.ndim == 2 else where[:, None], certain, edges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,12 @@ class Prediction:
     def capacity(self) -> int:
         """Number of slots, n."""
         return self.presence.shape[1]
+
+    def only(self, real: Tensor) -> Prediction:
+        """With every slot but the real ones (b, n) certainly absent and without an edge."""
+        pairs = real[:, :, None] & real[:, None, :]
+        presence = self.presence.masked_fill(~real, NO_SELF_LOOP)
+        return replace(self, presence=presence, edges=no_edges(self.edges, ~pairs))
 
     @property
     def adjacency(self) -> Tensor:

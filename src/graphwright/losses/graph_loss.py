@@ -117,9 +117,16 @@ def graph_loss(
 
 
 def matching_problem(
-    prediction: Prediction, target: GraphBatch, settings: LossSettings | None = None
+    prediction: Prediction,
+    target: GraphBatch,
+    settings: LossSettings | None = None,
+    prior: Tensor | None = None,
 ) -> MatchingProblem:
-    """The problem that solvers minimise: its objective is `graph_loss` without the marginal penalty."""
+    """The problem that solvers minimise: its objective is `graph_loss` without the marginal penalty.
+
+    prior: (b, n, n), what a task says beforehand against a slot for a node; one more linear cost of the plan, and
+    none of the loss.
+    """
     settings = settings or LossSettings()
     costs = _costs(prediction, target, settings)
     linear = settings.presence * costs.presence
@@ -127,6 +134,8 @@ def matching_problem(
         linear = linear + settings.node_labels * costs.node_labels
     if costs.diffusion is not None:
         linear = linear + settings.diffusion * costs.diffusion
+    if prior is not None:
+        linear = linear + prior
     terms = tuple(term for term in (costs.adjacency, costs.edge_labels) if term is not None)
     return MatchingProblem(linear, terms, costs.mask, settings.self_loops, settings.relaxation)
 

@@ -19,11 +19,15 @@ class LabelProbabilityMatcher(Matcher):
     """
 
     @torch.no_grad()
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
+    def forward(
+        self, states: Tensor, prediction: Prediction, target: GraphBatch, prior: Tensor | None = None
+    ) -> Match:
         """Permutations; the slots that are left take the padding, which costs the same everywhere."""
         with without_autocast(states.device):
             probabilities = class_logits(prediction).softmax(2)
             classes = node_classes(target)[:, None, :].expand(-1, prediction.capacity, -1)
             cost = -probabilities.gather(2, classes) * target.mask[:, None, :]
+            if prior is not None:
+                cost = cost + prior
         plan = permutation_matrix(assign(cost), cost)
         return Match(plan, plan.new_zeros(len(plan)))

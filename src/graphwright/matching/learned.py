@@ -47,10 +47,11 @@ class Temperature:
 class LearnedMatcher(Matcher):
     """Plan = Sinkhorn(cost / sum of the cost; epsilon, K).
 
-    Slot states (with a code of the slot) and target states (padding replaced by one learned vector) are projected
-    separately to `dimension`. Gradients flow through plan, cost and the target encoder, and into the predictor's
-    states unless `detach_states`. With `linear_costs` what presence, labels and diffusion already say of a slot
-    and a node is added to the distance of their embeddings, detached and in nats.
+    Slot states (with a code of the slot, unless slots are tokens, whose place means nothing) and target states
+    (padding replaced by one learned vector) are projected separately to `dimension`. Gradients flow through plan,
+    cost and the target encoder, and into the predictor's states unless `detach_states`. With `linear_costs` what
+    presence, labels, diffusion and a task's prior already say of a slot and a node is added to the distance of
+    their embeddings, detached and in nats.
 
     A soft plan shows the predictor averages of several nodes. `rounded`, it learns from the nearest permutation
     instead, and the matcher from the objective of its own soft plan under the detached prediction.
@@ -74,10 +75,11 @@ class LearnedMatcher(Matcher):
         linear_costs: float = 0.0,
         rounded: bool = False,
         probe_every: int = 50,
+        slot_codes: bool = True,
     ) -> None:
         super().__init__()
         self.target_encoder = target_encoder
-        self.slot_code = nn.Parameter(0.02 * torch.randn(slots, state_width))
+        self.slot_code = nn.Parameter(0.02 * torch.randn(slots, state_width)) if slot_codes else None
         self.padding = nn.Parameter(torch.randn(target_width))
         self.project_slots = nn.Sequential(nn.LayerNorm(state_width), nn.Linear(state_width, dimension))
         self.project_nodes = nn.Linear(target_width, dimension)
@@ -99,7 +101,8 @@ class LearnedMatcher(Matcher):
 
     def plan(self, states: Tensor, target: GraphBatch, linear: Tensor | None = None) -> Tensor:
         """(b, n, n) plans of slot states (b, n, width); linear: (b, n, n) detached costs of a matching problem."""
-        slots = self.project_slots((states.detach() if self.detach_states else states) + self.slot_code)
+        states = states.detach() if self.detach_states else states
+        slots = self.project_slots(states if self.slot_code is None else states + self.slot_code)
         nodes = self.project_nodes(self.target_encoder.nodes(target))
         beyond = self.project_nodes(self.padding)
         further = None if linear is None else self.linear_costs * target.capacity * linear
@@ -108,7 +111,9 @@ class LearnedMatcher(Matcher):
             given = (full(slots), full(nodes), target.sizes, full(beyond))
             return self.embedding_plan(*given, self.epsilon, self.iterations, further)
 
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
+    def forward(
+        self, states: Tensor, prediction: Prediction, target: GraphBatch, prior: Tensor | None = None
+    ) -> Match:
         """Plans with gradient; or permutations, and the objective of the soft plans as the matcher's own loss."""
         probing = self.training and int(self.probes) % self.probe_every == 0
         rounding = self.training and self.rounded
@@ -116,7 +121,7 @@ class LearnedMatcher(Matcher):
         problem = None
         if probing or rounding or self.linear_costs:
             with without_autocast(states.device):
-                problem = matching_problem(detached(prediction), target, self.loss)
+                problem = matching_problem(detached(prediction), target, self.loss, prior)
         plan = self.plan(states, target, problem.linear if problem is not None and self.linear_costs else None)
         health = {"plan_entropy": plan_entropy(plan, target), "marginal_error": largest_marginal_error(plan)}
         nothing = plan.new_zeros(len(plan))

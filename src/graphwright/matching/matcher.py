@@ -28,6 +28,11 @@ class Matcher(nn.Module):
     def at(self, progress: float) -> None:
         """Told before every step what share of the training's budget is used, 0 to 1."""
 
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
-        """states (b, n, width) of the predictor, its logits, padded targets -> plans."""
+    def forward(
+        self, states: Tensor, prediction: Prediction, target: GraphBatch, prior: Tensor | None = None
+    ) -> Match:
+        """states (b, n, width) of the predictor, its logits, padded targets -> plans.
+
+        prior: (b, n, n), a task's further linear cost of the plan.
+        """
         raise NotImplementedError

@@ -31,10 +31,12 @@ class SolverMatcher(Matcher):
         self.loss = loss
 
     @torch.no_grad()
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
+    def forward(
+        self, states: Tensor, prediction: Prediction, target: GraphBatch, prior: Tensor | None = None
+    ) -> Match:
         """Plans of the solver."""
         with without_autocast(states.device):
-            plan = self.solve(matching_problem(prediction, target, self.loss))
+            plan = self.solve(matching_problem(prediction, target, self.loss, prior))
         return Match(plan, plan.new_zeros(len(plan)))
 
 
@@ -46,10 +48,12 @@ class LabelMatcher(Matcher):
         self.loss = loss
 
     @torch.no_grad()
-    def forward(self, states: Tensor, prediction: Prediction, target: GraphBatch) -> Match:
+    def forward(
+        self, states: Tensor, prediction: Prediction, target: GraphBatch, prior: Tensor | None = None
+    ) -> Match:
         """Permutations."""
         # Diffused labels are left out: they count neighbours, so they depend on the edges.
         with without_autocast(states.device):
-            cost = matching_problem(replace(prediction, diffusion=None), target, self.loss).linear
+            cost = matching_problem(replace(prediction, diffusion=None), target, self.loss, prior).linear
         plan = permutation_matrix(assign(cost), cost)
         return Match(plan, plan.new_zeros(len(plan)))

@@ -18,6 +18,7 @@ from graphwright.models.positional import flip_signs, laplacian_encoding
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
 from graphwright.models.recogniser import Recogniser
 from graphwright.models.target_encoder import NodeEncoder, TargetEncoder
+from graphwright.models.token_slots import SlotTokens, TokenSlots
 
 __all__ = [
     "ConvolutionalEncoder",
@@ -33,9 +34,11 @@ __all__ = [
     "SequenceEncoder",
     "SetEncoder",
     "SetInputs",
+    "SlotTokens",
     "SpectrumEncoder",
     "SpectrumInputs",
     "TargetEncoder",
+    "TokenSlots",
     "Tokens",
     "VectorEncoder",
     "flip_signs",

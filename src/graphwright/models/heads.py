@@ -19,9 +19,9 @@ class GraphHead(nn.Module):
     def __init__(self, width: int, hidden: int, vocabulary: Vocabulary, *, diffusion: bool, product: bool) -> None:
         super().__init__()
         labels, classes = len(vocabulary.nodes), len(vocabulary.edges)
-        self.presence = _mlp(width, hidden, 1)
-        self.labels = _mlp(width, hidden, labels) if labels > 1 else None
-        self.diffusion = _mlp(width, hidden, labels) if diffusion else None
+        self.presence = mlp(width, hidden, 1)
+        self.labels = mlp(width, hidden, labels) if labels > 1 else None
+        self.diffusion = mlp(width, hidden, labels) if diffusion else None
         # The first layer is linear in x_i + x_j, so it is applied before the sum, n times instead of n^2.
         self.pair_input = nn.Linear(width, hidden)
         self.pair_factor = nn.Linear(width, hidden) if product else None
@@ -51,5 +51,6 @@ class GraphHead(nn.Module):
         )
 
 
-def _mlp(width: int, hidden: int, outputs: int) -> nn.Sequential:
+def mlp(width: int, hidden: int, outputs: int) -> nn.Sequential:
+    """One hidden layer."""
     return nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, outputs))

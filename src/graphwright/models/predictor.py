@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from graphwright.graphs import Prediction
 from graphwright.models.encoders import Tokens
 from graphwright.models.recogniser import Recogniser
+from graphwright.models.token_slots import SlotTokens, TokenSlots
 
 Inputs = Tensor | tuple[Tensor, ...]
 """A batch as an encoder takes it: one tensor (b, ...), or several."""
@@ -26,10 +27,14 @@ def inputs_to(inputs: Inputs, device: torch.device) -> Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Slot states (b, n, width), which the matcher reads, and the graphs' logits."""
+    """Slot states (b, n, width), which the matcher reads, and the graphs' logits.
+
+    tokens: which tokens the slots began as, where they are tokens.
+    """
 
     states: Tensor
     graphs: Prediction
+    tokens: SlotTokens | None = None
 
 
 class GraphPredictor(nn.Module):
@@ -51,6 +56,9 @@ class GraphPredictor(nn.Module):
         """inputs as the encoder takes them -> states and logits."""
         encoded = self.encoder(inputs)
         tokens = encoded if isinstance(encoded, Tokens) else Tokens(encoded)
+        if isinstance(self.decoder, TokenSlots):
+            states, slots = self.decoder(tokens)
+            return Predicted(states, self.head(states).only(slots.real), slots)
         if self.recogniser is None:
             states = self.decoder(tokens.values, tokens.mask)
             return Predicted(states, self.head(states))

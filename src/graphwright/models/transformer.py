@@ -92,9 +92,11 @@ class DecoderLayer(_FeedForward):
         self.multihead_attn = Attention(width, heads, dropout)
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width) for _ in range(3))
 
-    def forward(self, slots: Tensor, tokens: Tensor, mask: Tensor | None) -> Tensor:
-        """slots (b, n, width), tokens (b, k, width), mask (b, k) true at real ones."""
-        slots = slots + self.drop(self.self_attn(self.norm1(slots)))
+    def forward(
+        self, slots: Tensor, tokens: Tensor, mask: Tensor | None, slot_mask: Tensor | None = None
+    ) -> Tensor:
+        """slots (b, n, width), tokens (b, k, width), mask (b, k) and slot_mask (b, n) true at real ones."""
+        slots = slots + self.drop(self.self_attn(self.norm1(slots), mask=slot_mask))
         slots = slots + self.drop(self.multihead_attn(self.norm2(slots), tokens, mask))
         return slots + self.feed_forward(self.norm3(slots))
 
@@ -121,5 +123,5 @@ def encoder_layers(width: int, layers: int, heads: int, dropout: float) -> nn.Mo
 
 
 def decoder_layers(width: int, layers: int, heads: int, dropout: float) -> nn.Module:
-    """(slots (b, n, width), tokens (b, k, width), mask (b, k) or None) -> (b, n, width)."""
+    """(slots (b, n, width), tokens (b, k, width), mask (b, k) or None, optionally slot mask) -> (b, n, width)."""
     return _Stack([DecoderLayer(width, heads, dropout) for _ in range(layers)], width)

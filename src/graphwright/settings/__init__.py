@@ -20,6 +20,7 @@ from graphwright.settings.schema import (
     PlanKind,
     Precision,
     Run,
+    SlotKind,
     Train,
 )
 from graphwright.settings.source import CONFIG, is_run_folder, is_table_data, load_run, settings_file
@@ -60,6 +61,7 @@ __all__ = [
     "Run",
     "Section",
     "SettingsError",
+    "SlotKind",
     "SpectrumTask",
     "TableTask",
     "TaskSettings",

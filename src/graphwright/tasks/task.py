@@ -89,6 +89,14 @@ class Grouped(Protocol):
 
 
 @runtime_checkable
+class Owned(Protocol):
+    """Samples that know which tokens of an input can stand for which node of its graph."""
+
+    owners: bool
+    """Whether batches say so, in `GraphBatch.owners`: only to train a model whose slots are tokens."""
+
+
+@runtime_checkable
 class Bounded(Protocol):
     """Samples of whose graphs it is known how many atoms of each element they have at most."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,12 +22,22 @@ from graphwright.matching import (
     in_order,
 )
 from graphwright.matching.label_probability import LabelProbabilityMatcher
-from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, Recogniser, TargetEncoder
+from graphwright.models import (
+    GraphHead,
+    GraphPredictor,
+    Inputs,
+    NodeDecoder,
+    Predicted,
+    Recogniser,
+    TargetEncoder,
+    TokenSlots,
+)
 from graphwright.models.bags import Bags
 from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
+from graphwright.models.token_slots import kept_tokens
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, PairKind, PlanKind, Run
-from graphwright.settings.schema import ModelKind
+from graphwright.settings.schema import ModelKind, SlotKind
 from graphwright.tasks import Task, known_graphs, task_of
 from graphwright.training.recognition import Recognition, shared_parts
 from graphwright.transport import (
@@ -64,7 +74,11 @@ def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor
     if model.kind is ModelKind.RELATIONFORMER:
         relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
         return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)
-    decoder = NodeDecoder(*sizes)
+    decoder = (
+        NodeDecoder(*sizes)
+        if model.slots is SlotKind.LEARNED
+        else TokenSlots(task.capacity, model.spare_slots, *sizes[1:])
+    )
     head = GraphHead(
         model.width,
         model.head_width,
@@ -73,6 +87,13 @@ def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor
         product=model.pairs is PairKind.PRODUCT,
     )
     return GraphPredictor(encoder, decoder, head, recogniser)
+
+
+def slots(run: Run) -> int:
+    """How many slots the predictor has."""
+    if run.model.slots is SlotKind.LEARNED:
+        return run.task.capacity
+    return kept_tokens(run.task.capacity) + run.model.spare_slots
 
 
 def build_matcher(run: Run) -> Matcher:
@@ -125,7 +146,8 @@ def _learned(run: Run, vocabulary: Vocabulary) -> LearnedMatcher:
     )
     return LearnedMatcher(
         encoder,
-        slots=run.task.capacity,
+        slots=slots(run),
+        slot_codes=run.model.slots is SlotKind.LEARNED,
         state_width=run.model.width,
         target_width=matching.target_width,
         dimension=matching.dimension,
@@ -188,14 +210,28 @@ class TrainingModel(nn.Module):
         self.vocabulary = vocabulary
         self.recognition = recognition
 
-    def forward(self, inputs: Inputs, mask: Tensor, node_labels: Tensor, edge_labels: Tensor) -> StepResult:
+    def forward(
+        self,
+        inputs: Inputs,
+        mask: Tensor,
+        node_labels: Tensor,
+        edge_labels: Tensor,
+        owners: Tensor | None = None,
+    ) -> StepResult:
         """Inputs and the tensors of a padded `GraphBatch` -> mean loss over the batch (eq. 10)."""
-        target = GraphBatch(mask, node_labels, edge_labels, self.vocabulary)
-        predicted = self.predictor(inputs)
-        match = self.matcher(predicted.states, predicted.graphs, target)
+        predicted: Predicted = self.predictor(inputs)
+        target = GraphBatch(mask, node_labels, edge_labels, self.vocabulary, owners)
+        target = target.pad(predicted.graphs.capacity)
+        tokens, prior = predicted.tokens, None
+        if tokens is not None and target.owners is not None:
+            prior = tokens.prior(target.owners, target.mask)
+        match = self.matcher(predicted.states, predicted.graphs, target, prior)
         with without_autocast(mask.device):
             loss = self.criterion(predicted.graphs, target, match.plan)
             recognition, weight = self._recognition(predicted.graphs, target)
+            if tokens is not None:
+                choice = self.loss.presence * tokens.loss(match.plan, target.mask)
+                match = replace(match, auxiliary=match.auxiliary + choice)
         terms = torch.stack([getattr(loss, name).detach().mean() for name in LOSS_TERMS])
         further = torch.stack([match.auxiliary.detach().mean(), recognition.detach().mean()])
         total = loss.total + match.auxiliary + weight * recognition

@@ -42,6 +42,7 @@ def alignments(prediction: Prediction, target: GraphBatch, loss: LossSettings) -
     which nothing decides, and on 32 slots one start loses half of the scaffolds that are predicted exactly.
     """
     exact = replace(loss, relaxation=Relaxation(), self_loops=SelfLoops.INCLUDED)
+    target = target.pad(prediction.capacity)
     plan = aligning_plan(matching_problem(prediction, target, exact), STARTS).matrix
     return round_to_permutation(plan.mT)
 

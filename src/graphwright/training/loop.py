@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader
 
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs, inputs_to
-from graphwright.settings import CONFIG, Run, Train, to_yaml
-from graphwright.tasks import Order, Ordered, Samples, resolved, task_of, unusable_rows
+from graphwright.settings import CONFIG, Run, SlotKind, Train, to_yaml
+from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of, unusable_rows
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.averaging import WeightAverage
@@ -94,6 +94,8 @@ class Session:
         torch.manual_seed(train.seed)
         task = task_of(run.task)
         self.data = task.data("train")
+        if isinstance(self.data, Owned):
+            self.data.owners = run.model.slots is SlotKind.TOKENS
         self.validation = task.data("validation", limit=train.validation_samples)
         self.model = build(run)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
@@ -209,7 +211,7 @@ class Session:
     def _gradient(self, inputs: Inputs, target: GraphBatch) -> tuple[StepResult, float]:
         """Forward, backward, clip; the norm is that before clipping, the same on every rank."""
         target = target.to(self.fabric.device)
-        tensors = (target.mask, target.node_labels, target.edge_labels)
+        tensors = (target.mask, target.node_labels, target.edge_labels, target.owners)
         result: StepResult = self.wrapped(inputs_to(inputs, self.fabric.device), *tensors)
         self.optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(result.loss)

@@ -20,7 +20,7 @@ from graphwright.models import GraphPredictor
 from graphwright.settings import MatchingKind, Run
 from graphwright.tasks import Bounding, Checking, Remembering, Task, known_graphs, task_of
 from graphwright.training import checkpoint as checkpoints
-from graphwright.training.assembly import build_predictor
+from graphwright.training.assembly import build_predictor, slots
 from graphwright.training.checkpoint import Checkpoint, CheckpointError
 from graphwright.training.compact import compacted, expanded
 from graphwright.training.decoders import PREDICTING, Decoder, Known, candidates, default_decoder
@@ -91,7 +91,9 @@ class SavedModel:
         """The distinct graphs that it knows, placed as it was trained to place them."""
         in_order = self.run.matching.kind is MatchingKind.ORDER
         placement = Placement.IN_ORDER if in_order else Placement.BEST
-        return Known(self.library or known_graphs(self.task), placement, self.facts.get("temperature", 1.0))
+        library = self.library or known_graphs(self.task)
+        library = replace(library, batch=library.batch.pad(slots(self.run)))
+        return Known(library, placement, self.facts.get("temperature", 1.0))
 
     @cached_property
     def memory(self) -> Memory | None:

@@ -14,6 +14,7 @@ from graphwright.settings import (
     Precision,
     Run,
     SettingsError,
+    SlotKind,
     find_preset,
     load_run,
     presets,
@@ -41,8 +42,8 @@ NAMES = {
     "qm9",
     "qm9-cpu",
     *(f"relationformer-{task}" for task in COMPARED),
-    # On two cores the other tasks' own presets are Any2Graph's way already.
-    *(f"any2graph-{task}" for task in COMPARED if not task.endswith("-cpu") or task == "ms2scaffold-cpu"),
+    # On two cores Coloring's own presets are Any2Graph's way already.
+    *(f"any2graph-{task}" for task in COMPARED if task not in ("coloring10-cpu", "coloring20-cpu")),
 }
 
 
@@ -58,7 +59,8 @@ def test_a_preset_loads_and_its_model_and_task_can_be_built(name):
     # Meta tensors have shapes and no contents: all modules are built, no gigabyte of weights is.
     with torch.device("meta"):
         model = build(run)
-    assert model.predictor.decoder.queries.shape == (run.task.capacity, run.model.width)
+    learned = run.task.capacity if run.model.slots is SlotKind.LEARNED else run.model.spare_slots
+    assert model.predictor.decoder.queries.shape == (learned, run.model.width)
     assert task_of(run.task).capacity == run.task.capacity
 
 
@@ -120,7 +122,7 @@ def test_epsilon_is_the_same_temperature_at_every_size(n):
 @pytest.mark.parametrize("name", sorted(name for name in NAMES if name.endswith("-paper") or name == "qm9"))
 def test_paper_presets_have_none_of_what_is_ours(name):
     run = load_run(name)
-    assert (run.model.pairs, run.train.averaging) == (PairKind.SUM, 0)
+    assert (run.model.pairs, run.model.slots, run.train.averaging) == (PairKind.SUM, SlotKind.LEARNED, 0)
     assert (run.matching.plan, run.matching.linear_costs) == (PlanKind.SOFT, 0)
     assert (run.matching.warm_temperature, run.matching.learning_rate_factor) == (None, 1)
     assert run.loss.self_loops is SelfLoops.INCLUDED

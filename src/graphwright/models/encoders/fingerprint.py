@@ -29,4 +29,5 @@ class FingerprintEncoder(nn.Module):
         real = codes != self.padding
         # Attention without a mask is faster, and most batches of one fingerprint need none.
         mask = real if codes.is_meta or not bool(real.all()) else None
-        return Tokens(self.layers(self.embedding(codes), mask), mask)
+        # Every bit is the environment of an atom; the start token is nobody's.
+        return Tokens(self.layers(self.embedding(codes), mask), mask, codes < self.start)

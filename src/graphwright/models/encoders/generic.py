@@ -99,4 +99,5 @@ class SetEncoder(nn.Module):
         real = nn.functional.pad(mask, (1, 0), value=True)
         # Attention without a mask is faster, and sets of one size need none.
         needed = real if mask.is_meta or not bool(mask.all()) else None
-        return Tokens(self.layers(tokens, needed), needed)
+        # Every element may be a node; the whole is nobody's.
+        return Tokens(self.layers(tokens, needed), needed, nn.functional.pad(mask, (1, 0), value=False))

@@ -9,10 +9,14 @@ from torch import Tensor
 
 
 class Tokens(NamedTuple):
-    """values (b, k, width); mask (b, k), true at real tokens, or None where all of them are."""
+    """values (b, k, width); mask (b, k), true at real tokens, or None where all of them are.
+
+    owning: (b, k), true at real tokens that may stand for a node; None where tokens own nothing.
+    """
 
     values: Tensor
     mask: Tensor | None = None
+    owning: Tensor | None = None
 
     def mean(self) -> Tensor:
         """(b, width) of the real tokens."""
@@ -24,4 +28,5 @@ class Tokens(NamedTuple):
     def and_one_more(self, value: Tensor) -> Tokens:
         """With a real token (b, width) after the others."""
         mask = None if self.mask is None else torch.nn.functional.pad(self.mask, (0, 1), value=True)
-        return Tokens(torch.cat([self.values, value[:, None]], 1), mask)
+        owning = None if self.owning is None else torch.nn.functional.pad(self.owning, (0, 1), value=False)
+        return Tokens(torch.cat([self.values, value[:, None]], 1), mask, owning)

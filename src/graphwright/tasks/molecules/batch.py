@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphwright.graphs import GraphBatch, Vocabulary
-from graphwright.tasks.molecules.fingerprint import tokens
+from graphwright.tasks.molecules.fingerprint import token_owners, tokens
 from graphwright.tasks.molecules.sample import MoleculeSample
 
 
@@ -28,10 +29,14 @@ class HasMolecule(Protocol):
 
 
 def collate_molecules(
-    samples: Sequence[MoleculeSample], vocabulary: Vocabulary, capacity: int
+    samples: Sequence[MoleculeSample], vocabulary: Vocabulary, capacity: int, *, owners: bool = False
 ) -> tuple[Tensor, GraphBatch]:
-    """(b, k) tokens, and the graphs padded to `capacity` nodes."""
-    return tokens([sample.bits for sample in samples]), padded_graphs(samples, vocabulary, capacity)
+    """(b, k) tokens, and the graphs padded to `capacity` nodes; with `owners` which token is of which atom."""
+    bits, graphs = [sample.bits for sample in samples], padded_graphs(samples, vocabulary, capacity)
+    if owners:
+        found = token_owners(bits, [sample.centres for sample in samples], capacity)
+        graphs = replace(graphs, owners=found)
+    return tokens(bits), graphs
 
 
 def padded_graphs(samples: Sequence[HasMolecule], vocabulary: Vocabulary, capacity: int) -> GraphBatch:

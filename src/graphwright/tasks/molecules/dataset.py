@@ -43,7 +43,7 @@ class MoleculeDataset(Dataset[MoleculeSample]):
         limit: int | None = None,
     ) -> None:
         self.table, self.vocabulary, self.capacity = table, vocabulary, capacity
-        self.rows = rows
+        self.rows, self.owners = rows, False
         self._packed: dict[int, bytes | MoleculeError] = {}
         # Data workers write into the same memory, so that the process that started them can count.
         self._seen = torch.zeros(len(table), dtype=torch.uint8)
@@ -88,7 +88,7 @@ class MoleculeDataset(Dataset[MoleculeSample]):
 
     def collate(self, samples: Sequence[MoleculeSample]) -> tuple[Tensor, GraphBatch]:
         """(b, k) tokens, and the graphs padded to the capacity."""
-        return collate_molecules(samples, self.vocabulary, self.capacity)
+        return collate_molecules(samples, self.vocabulary, self.capacity, owners=self.owners)
 
     def digest(self) -> str:
         """SHA-256 of the file."""

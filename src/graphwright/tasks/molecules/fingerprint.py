@@ -19,6 +19,9 @@ RADIUS = 2
 START, PADDING = BITS, BITS + 1
 """Codes of the token before all bits, and of no token."""
 
+NO_BIT = 2**16 - 1
+"""Where an atom is the centre of fewer than three bits."""
+
 BitArray = NDArray[np.uint16]
 
 
@@ -26,6 +29,34 @@ def active_bits(molecule: Mol) -> BitArray:
     """Sorted active bits of the ECFP4 fingerprint (Morgan, radius 2, 2048 bits, without chirality)."""
     found = _generator().GetFingerprint(molecule).GetOnBits()
     return np.array(sorted(found), np.uint16)
+
+
+def active_bits_and_centres(molecule: Mol) -> tuple[BitArray, BitArray]:
+    """The active bits, and (atoms, 3) those of which each heavy atom is the centre, `NO_BIT` at the end.
+
+    RDKit drops an environment whose bonds another one has: an end atom has no bit of radius 2 of its own.
+    """
+    from rdkit.Chem.rdFingerprintGenerator import AdditionalOutput
+
+    output = AdditionalOutput()
+    output.AllocateAtomToBits()
+    found = _generator().GetFingerprint(molecule, additionalOutput=output).GetOnBits()
+    rows = [
+        (*bits, *[NO_BIT] * (RADIUS + 1 - len(bits)))
+        for atom, bits in zip(molecule.GetAtoms(), output.GetAtomToBits(), strict=True)
+        if atom.GetAtomicNum() != 1
+    ]
+    return np.array(sorted(found), np.uint16), np.array(rows, np.uint16).reshape(-1, RADIUS + 1)
+
+
+def token_owners(fingerprints: Sequence[BitArray], centres: Sequence[BitArray], capacity: int) -> Tensor:
+    """(b, 1 + k, capacity) bool: whether a token of `tokens` is an environment of an atom."""
+    longest = max((len(bits) for bits in fingerprints), default=0)
+    owners = np.zeros((len(fingerprints), 1 + longest, capacity), bool)
+    for owner, bits, around in zip(owners, fingerprints, centres, strict=True):
+        atoms, radii = np.nonzero(around != NO_BIT)
+        owner[1 + np.searchsorted(bits, around[atoms, radii]), atoms] = True
+    return torch.from_numpy(owners)
 
 
 def bits_of_vector(vector: Any) -> BitArray:

@@ -54,7 +54,7 @@ class ShardDataset(Dataset[MoleculeSample]):
         cached_blocks: int = BLOCKS_AT_ONCE,
     ) -> None:
         check_split(split)
-        self.folder, self.split = folder, split
+        self.folder, self.split, self.owners = folder, split, False
         self.manifest = _complete_manifest(folder)
         settings = self.manifest.settings
         self.vocabulary = vocabulary or molecule_vocabulary(settings.elements)
@@ -92,7 +92,7 @@ class ShardDataset(Dataset[MoleculeSample]):
 
     def collate(self, samples: Sequence[MoleculeSample]) -> tuple[Tensor, GraphBatch]:
         """(b, k) tokens, and the graphs padded to the capacity."""
-        return collate_molecules(samples, self.vocabulary, self.capacity)
+        return collate_molecules(samples, self.vocabulary, self.capacity, owners=self.owners)
 
     def digest(self) -> str:
         """SHA-256 of what the shards were made from and what came of it, wherever the sources lay."""

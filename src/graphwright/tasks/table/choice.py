@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphwright.settings import Override
+from graphwright.settings import EncoderKind, Override, SlotKind
+from graphwright.settings.schema import OWNING
 from graphwright.tasks.split import SPLITS
 from graphwright.tasks.table.task import Table
 from graphwright.tasks.table.understood import Understood
@@ -12,6 +13,9 @@ from graphwright.tasks.table.understood import Understood
 SHOWN_FAULTS = 3
 FEW_ROWS = 2000
 """Below so many training rows a wide model learns them by heart."""
+TOKENS_ARE_SLOTS = (
+    "slots   every element of an input may be a node: no graph has more nodes than its input elements"
+)
 LARGEST_BATCH, SMALLEST_BATCH = 64, 4
 
 
@@ -33,7 +37,11 @@ def choose(table: Table) -> Choice:
     # Eight batches an epoch at the least: fewer repeat the same joint batches again and again.
     while batch > SMALLEST_BATCH and 8 * batch > rows:
         batch //= 2
+    slots = _slots(found)
     values = {
+        "model.encoder": str(found.form.kind),
+        "model.slots": slots.value,
+        "model.layers": 2 if slots is SlotKind.TOKENS else 3,
         "model.encoder_width": width,
         "model.width": width,
         "model.head_width": width,
@@ -47,10 +55,19 @@ def choose(table: Table) -> Choice:
         f"graphs  at most {found.capacity} nodes, as the largest training graph; "
         f"{_count(len(found.vocabulary.nodes), 'node label')}, "
         f"{_count(len(found.vocabulary.edges) - 1, 'edge label')}",
+        *([TOKENS_ARE_SLOTS] if slots is SlotKind.TOKENS else []),
         f"model   width {width} and batches of {batch}, for {rows:,} training rows",
         *_faults(found),
     ]
     return Choice(tuple(Override(key, value) for key, value in values.items()), tuple(lines))
+
+
+def _slots(found: Understood) -> SlotKind:
+    """Every element a slot, where it may stand for a node: a set never smaller than its graph."""
+    samples = found.samples["train"]
+    owning = EncoderKind(found.form.kind) in OWNING
+    enough = owning and all(len(sample.value) >= sample.graph.size for sample in samples)
+    return SlotKind.TOKENS if enough else SlotKind.LEARNED
 
 
 def _count(number: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabular
 from graphwright.settings import FingerprintTask
 from graphwright.tasks import task_of
 from graphwright.tasks.molecules import active_bits, find_data
+from graphwright.tasks.molecules.fingerprint import active_bits_and_centres
 from graphwright.tasks.molecules.prepare import InProcess, ManifestError, PrepareSettings, Source, prepare
 from graphwright.tasks.molecules.prepare import manifest as manifest_module
 from graphwright.tasks.molecules.prepare import shard_file as shard_file_module
@@ -73,6 +74,19 @@ def test_a_sample_is_the_graph_and_the_fingerprint_of_its_smiles(folder):
     assert graphs.mask.shape == (3, 12)
     assert tokens[0, 1 : 1 + len(data[5].bits)].tolist() == data[5].bits.tolist()
     assert all(graphs[at] == data[5 + at].graph for at in range(3))
+
+
+def test_a_batch_says_on_demand_which_token_is_of_which_atom(folder):
+    """Shards hold no centres: they are RDKit's, of the SMILES, whose atoms are in the shard's order."""
+    data = ShardDataset(folder, "train")
+    data.owners = True
+    tokens, graphs = data.batch(range(0, 60, 4))
+    for row, owners, sample in zip(tokens, graphs.owners, range(0, 60, 4), strict=True):
+        _, centres = active_bits_and_centres(parse_smiles(data[sample].smiles))
+        expected = torch.zeros_like(owners)
+        for atom, bits in enumerate(centres.tolist()):
+            expected[:, atom] = torch.isin(row, torch.tensor(bits))
+        assert torch.equal(owners, expected)
 
 
 def test_a_run_that_resumes_sees_the_same_batches_in_any_worker(folder):
