@@ -13,9 +13,7 @@ from graphwright.tasks.table.understood import Understood
 SHOWN_FAULTS = 3
 FEW_ROWS = 2000
 """Below so many training rows a wide model learns them by heart."""
-TOKENS_ARE_SLOTS = (
-    "slots   every element of an input may be a node: no graph has more nodes than its input elements"
-)
+TOKENS_ARE_SLOTS = "slots   every element of an input may be a node: no graph has more nodes than its input"
 LARGEST_BATCH, SMALLEST_BATCH = 64, 4
 
 
