@@ -69,7 +69,8 @@ class _PlacedEmbedding(nn.Embedding):
         phase = torch.arange(codes.shape[1], device=codes.device)[:, None] * rates
         places = torch.stack([phase.sin(), phase.cos()], 2).flatten(1)[:, :width]
         # Words are drawn with this deviation: neither drowns the other.
-        return super().forward(codes) + width**-0.5 * places
+        placed: Tensor = super().forward(codes) + width**-0.5 * places
+        return placed
 
 
 class SetInputs(NamedTuple):
