@@ -1,15 +1,14 @@
 """Settings of a run: the schema, presets, YAML files, overrides by name."""
 
+from graphwright.settings.encoders import ENCODERS, EncoderKind
 from graphwright.settings.errors import SettingsError
 from graphwright.settings.options import Option, Section, options, sections
 from graphwright.settings.overrides import BUDGET, Override
 from graphwright.settings.presets import Preset, find_preset, presets
 from graphwright.settings.schema import (
     CORES,
-    ENCODERS,
     Accelerator,
     CostKind,
-    EncoderKind,
     Loss,
     Matching,
     MatchingKind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphwright.settings import EncoderKind, Override, SlotKind
-from graphwright.settings.schema import OWNING
+from graphwright.settings.encoders import OWNING
 from graphwright.tasks.split import SPLITS
 from graphwright.tasks.table.task import Table
 from graphwright.tasks.table.understood import Understood
