@@ -19,6 +19,7 @@ from graphwright.tasks.coloring import Coloring
 from graphwright.tasks.molecules import BITS, Fingerprint2Molecule
 from graphwright.tasks.molecules.fingerprint import BitArray
 from graphwright.tasks.spectra import MS2Scaffold, SpectrumDataset
+from graphwright.tasks.table import InputKind, Table
 
 Floats = NDArray[np.float32]
 
@@ -164,6 +165,78 @@ class SpectrumLikeness(_Angular):
         return np.minimum(cosines.astype(np.float32), 1)
 
 
+class VectorLikeness(_Euclidean):
+    """A table's vectors, standardised, by their squared distance."""
+
+    name = "squared distance of the standardised numbers"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Floats:
+        """(m, d)."""
+        return np.stack([samples[index].value for index in indices])
+
+
+class SetLikeness(_Euclidean):
+    """A table's sets of vectors: from every element of either to the nearest of the other, squared, on average."""
+
+    name = "mean squared distance to the nearest element"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> list[Floats]:
+        """m arrays (k, d)."""
+        return [samples[index].value for index in indices]
+
+    def similarity(self, queries: Any, references: Any) -> Floats:
+        """(q, m) minus the distances."""
+        most = max(1, *map(len, references))
+        padded = np.full((len(references), most, references[0].shape[1]), 0, np.float32)
+        real = np.zeros((len(references), most), bool)
+        for at, each in enumerate(references):
+            padded[at, : len(each)], real[at, : len(each)] = each, True
+        return -np.stack([_to_nearest(query, padded, real) for query in queries])
+
+
+class TokenLikeness(_Angular):
+    """A table's lists of tokens by the cosine of how often each token occurs."""
+
+    name = "cosine of the tokens' counts"
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Floats:
+        """(m, words) of length one, or nothing where a list is empty."""
+        counts = np.stack([np.bincount(samples[index].value, minlength=self.words) for index in indices])
+        lengths = np.sqrt((counts.astype(np.float32) ** 2).sum(1, keepdims=True))
+        shares: Floats = (counts / np.maximum(lengths, 1)).astype(np.float32)
+        return shares
+
+    def similarity(self, queries: Floats, references: Floats) -> Floats:
+        """(q, m) cosines."""
+        cosines: Floats = queries @ references.T
+        return cosines
+
+
+def _table_likeness(table: Table) -> Likeness:
+    match table.form.kind:
+        case InputKind.VECTOR:
+            return VectorLikeness()
+        case InputKind.SET:
+            return SetLikeness()
+        case InputKind.TOKENS:
+            return TokenLikeness(len(table.form.words))
+
+
+def _to_nearest(query: Floats, references: Floats, real: NDArray[np.bool_]) -> Floats:
+    """(m,) distances of a set (k, d) to padded sets (m, n, d), real (m, n) true at elements."""
+    apart = ((query[None, :, None] - references[:, None]) ** 2).sum(3)
+    apart[~np.broadcast_to(real[:, None], apart.shape)] = np.inf
+    if not len(query):
+        return np.where(real.any(1), np.inf, 0).astype(np.float32)
+    there = apart.min(2).mean(1)
+    back = np.where(real, apart.min(1), 0).sum(1) / np.maximum(real.sum(1), 1)
+    distances: Floats = (there + back).astype(np.float32)
+    return distances
+
+
 def likeness_of(task: Task, encoder: nn.Module | None = None) -> Likeness:
     """How a task's inputs are compared: by an encoder's features if one is given, else as they are."""
     if encoder is not None:
@@ -175,6 +248,8 @@ def likeness_of(task: Task, encoder: nn.Module | None = None) -> Likeness:
             return FingerprintLikeness()
         case MS2Scaffold():
             return SpectrumLikeness()
+        case Table():
+            return _table_likeness(task)
     raise ValueError(f"no way is known to compare the inputs of {task.name}: give an encoder of them")
 
 

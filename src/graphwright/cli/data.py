@@ -15,7 +15,7 @@ from rich.table import Table
 from graphwright.cli.environments import add_environments
 from graphwright.cli.prepare import add_prepare
 from graphwright.settings import load_run
-from graphwright.tasks import SPLITS, Rejection, Selective, task_of
+from graphwright.tasks import SPLITS, Explaining, Rejection, Selective, task_of
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +31,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     inspect.add_argument(
         "source",
         metavar="PRESET|CONFIG|DATA",
-        help="a preset, e.g. coloring20 or qm9, a YAML file, a file with SMILES or spectra, or a prepared folder",
+        help="a preset, e.g. coloring20 or qm9, a YAML file, a file with SMILES or spectra, your own table of "
+        "inputs and graphs, or a prepared folder",
     )
     inspect.add_argument("--split", choices=SPLITS, default="train")
     inspect.add_argument("--samples", type=int, default=2000, help="how many to look at (default 2000)")
@@ -48,12 +49,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
     task = task_of(load_run(arguments.source).task)
+    if isinstance(task, Explaining):
+        # Before the samples: where there is none in this split, this says why.
+        console.print(_table(task.explained()))
+        for each in task.rejections():
+            console.print(f"unusable: {each.detail}", markup=False, highlight=False, soft_wrap=True)
     whole = task.data(arguments.split)
     # Not one of the samples looked at may stand in for an unusable row.
     data = task.data(arguments.split, limit=arguments.samples)
     count = min(arguments.samples, len(data))
     rows = task.statistics(data[index] for index in track(range(count), console=console, transient=True))
-    rejected = data.rejected if isinstance(data, Selective) else ()
+    if isinstance(task, Explaining):
+        rejected: Sequence[Rejection] = task.rejections()
+    else:
+        rejected = data.rejected if isinstance(data, Selective) else ()
     console.print(_table([("samples in the split", f"{len(whole):,}"), *rows, *_rejections(rejected)]))
     if arguments.rejected is not None:
         _list(arguments.rejected, rejected)

@@ -18,7 +18,8 @@ from graphwright.cli import run_folder
 from graphwright.cli.dotted import take_overrides
 from graphwright.cli.exit_codes import DONE, INTERRUPTED
 from graphwright.cli.train_help import preset_list, settings_help
-from graphwright.settings import BUDGET, Override, Run, SettingsError, load_run
+from graphwright.settings import BUDGET, Override, Run, SettingsError, TableTask, is_table_data, load_run
+from graphwright.tasks.table import Table, choose
 from graphwright.training.console import Display
 from graphwright.training.processes import cores, on_cores
 
@@ -48,6 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "  graphwright train coloring10 --train.minutes 30 --model.width 128 --out runs/wide\n"
         "  graphwright train my.yaml          (sections as below; `preset: coloring10` starts from a preset)\n"
         "  graphwright train my.csv           (molecules; as fingerprint2molecule-cpu, on these data)\n"
+        "  graphwright train pairs.parquet    (your own inputs and graphs: columns nodes and edges, or graph)\n"
         "  graphwright train coloring10 --resume",
         epilog=settings_help(min(shutil.get_terminal_size().columns, 115)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -58,7 +60,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="PRESET|CONFIG|DATAFILE",
         nargs="?",
         help="a preset's name, a YAML file, an earlier run's folder, or data: SMILES (csv, tsv, parquet, smi), "
-        "a folder of `data prepare`, or spectra with structures (mgf, msp, MassSpecGym's tsv, parquet)",
+        "a folder of `data prepare`, spectra with structures (mgf, msp, MassSpecGym's tsv, parquet), or your own "
+        "table of inputs and graphs (parquet, jsonl, csv)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/NAME)")
     parser.add_argument(
@@ -80,6 +83,8 @@ class Plan:
     run: Run
     folder: Path
     first: int | None
+    chosen: tuple[str, ...] = ()
+    """What was chosen from the data and why, for the person to read."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -100,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(quiet=not is_first_process(), highlight=False, soft_wrap=True)
     if plan.first is not None:
         console.print(f"going on from step {plan.first:,} of {plan.folder}, with the settings there")
+    if plan.chosen:
+        console.print("\n".join(plan.chosen), markup=False)
     try:
         trained = training.train(plan.run, plan.folder, resume=arguments.resume, display=Display(console))
     except KeyboardInterrupt:
@@ -129,7 +136,10 @@ def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan
     settings = load_run(source, overrides)
     folder = out or run_folder.default_folder(source)
     run_folder.refuse_used(folder)
-    return Plan(settings, folder, None)
+    if not is_table_data(source) or not isinstance(settings.task, TableTask):
+        return Plan(settings, folder, None)
+    choice = choose(Table(settings.task))
+    return Plan(load_run(source, [*choice.overrides, *overrides]), folder, None, choice.lines)
 
 
 def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan:

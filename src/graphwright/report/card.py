@@ -65,7 +65,12 @@ def _card(name: str, record: dict[str, object], model: SavedModel) -> str:
     sittings = record["trained"] or [record]
     assert isinstance(sittings, list)
     matching, hardware = settings["matching"], sittings[-1]["hardware"]
-    examples = {"coloring": "picture.png", "fingerprint": "molecules.smi", "spectrum": "spectra.mgf"}
+    examples = {
+        "coloring": "picture.png",
+        "fingerprint": "molecules.smi",
+        "spectrum": "spectra.mgf",
+        "table": "inputs.csv",
+    }
     example = examples[settings["task"]["kind"]]
     rows = _rows(figures, "")
     if "per_molecule" in figures:

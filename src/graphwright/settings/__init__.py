@@ -1,15 +1,14 @@
 """Settings of a run: the schema, presets, YAML files, overrides by name."""
 
+from graphwright.settings.encoders import ENCODERS, EncoderKind
 from graphwright.settings.errors import SettingsError
 from graphwright.settings.options import Option, Section, options, sections
 from graphwright.settings.overrides import BUDGET, Override
 from graphwright.settings.presets import Preset, find_preset, presets
 from graphwright.settings.schema import (
     CORES,
-    ENCODERS,
     Accelerator,
     CostKind,
-    EncoderKind,
     Loss,
     Matching,
     MatchingKind,
@@ -23,12 +22,13 @@ from graphwright.settings.schema import (
     SlotKind,
     Train,
 )
-from graphwright.settings.source import CONFIG, is_run_folder, load_run, settings_file
+from graphwright.settings.source import CONFIG, is_run_folder, is_table_data, load_run, settings_file
 from graphwright.settings.tasks import (
     ColoringTask,
     FingerprintTask,
     PeakTokens,
     SpectrumTask,
+    TableTask,
     TaskSettings,
     TrainingUnit,
 )
@@ -62,11 +62,13 @@ __all__ = [
     "SettingsError",
     "SlotKind",
     "SpectrumTask",
+    "TableTask",
     "TaskSettings",
     "Train",
     "TrainingUnit",
     "find_preset",
     "is_run_folder",
+    "is_table_data",
     "load_run",
     "options",
     "presets",

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from graphwright.losses import PenaltyDirection
 from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
+from graphwright.settings.encoders import ENCODERS, OWNING, TRANSFORMERS, EncoderKind
 from graphwright.settings.tasks import AnyTask, ColoringTask, task_kind
 from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation, SelfLoops
 
@@ -38,33 +39,11 @@ class PairKind(StrEnum):
     PRODUCT = "product"
 
 
-class EncoderKind(StrEnum):
-    """Encoders of inputs."""
-
-    CNN = "cnn"
-    SEGFORMER = "segformer"
-    FINGERPRINT = "fingerprint"
-    SPECTRUM = "spectrum"
-
-
-ENCODERS: dict[str, tuple[EncoderKind, ...]] = {
-    "coloring": (EncoderKind.CNN, EncoderKind.SEGFORMER),
-    "fingerprint": (EncoderKind.FINGERPRINT,),
-    "spectrum": (EncoderKind.SPECTRUM,),
-}
-"""The encoders that read each task's inputs, the one to take if nobody says which first."""
-
-
-OWNING = (EncoderKind.FINGERPRINT,)
-"""Encoders whose tokens may own nodes. Those of pictures are patches: on Coloring 10 slots that begin as these had
-4.6 % after 750 steps, learned ones 14.2 %."""
-
-
 class Model(Settings):
     """The predictor: an encoder of the input, a decoder with one slot per node, heads for the graph."""
 
     encoder: EncoderKind = EncoderKind.CNN
-    """What reads the input: a light convolutional network or SegFormer-B1 pictures, Transformers the rest."""
+    """What reads the input: cnn or segformer pictures, fingerprint, spectrum; columns: what a table's ask for."""
     encoder_width: Count = 96
     """Width of the tokens that the decoder attends to."""
     encoder_blocks: Annotated[int, Field(ge=0)] = 3
@@ -356,8 +335,7 @@ class Run(Settings):
                 f"model.encoder {self.model.encoder} cannot read the inputs of task.kind {self.task.kind}; "
                 f"it takes {' or '.join(kinds)}"
             )
-        transformer = self.model.encoder in (EncoderKind.FINGERPRINT, EncoderKind.SPECTRUM)
-        if transformer and self.model.encoder_width % self.model.encoder_heads:
+        if self.model.encoder in TRANSFORMERS and self.model.encoder_width % self.model.encoder_heads:
             raise ValueError(
                 f"model.encoder_width {self.model.encoder_width} is not a multiple of "
                 f"model.encoder_heads {self.model.encoder_heads}"

@@ -13,7 +13,7 @@ from graphwright.settings.apply import Layer, apply
 from graphwright.settings.errors import SettingsError
 from graphwright.settings.overrides import Override
 from graphwright.settings.presets import SUFFIX, Preset, find_preset, no_preset, presets
-from graphwright.settings.schema import Run
+from graphwright.settings.schema import CORES, Run
 from graphwright.settings.tasks import ColoringTask
 from graphwright.settings.yaml_file import read_settings
 
@@ -26,6 +26,10 @@ SPECTRUM_FILES = (".mgf", ".msp")
 """How the names of files end that can only be spectra; each may end in .gz, too."""
 PEAK_COLUMNS = {"mzs", "intensities"}
 """By which a table of spectra, such as MassSpecGym's, is told from one of molecules: both have SMILES."""
+TABLE_FILES = (".parquet", ".csv", ".jsonl", ".ndjson")
+"""How the names of files end that may be a person's own table of pairs."""
+TABLE_TARGETS = ({"nodes", "edges"}, {"graph"})
+"""Columns, one of these sets, by which such a table is told from one of molecules or spectra."""
 ANY_SIZE = re.compile(r"coloring(?P<n>[0-9]{1,3})(?P<scale>-cpu|-paper)?")
 """Names of Colorings; presets exist for the paper's sizes."""
 MANIFEST = "manifest.json"
@@ -34,6 +38,18 @@ MOLECULE_PRESET = "fingerprint2molecule-cpu"
 """What molecules are trained with where nobody says."""
 SPECTRUM_PRESET = "ms2scaffold-cpu"
 """What spectra are trained with where nobody says."""
+TABLE_SETTINGS = (
+    Override("task.kind", "table"),
+    Override("matching.kind", "conditional_gradient"),
+    Override("loss.adjacency", 2.0),
+    Override("train.optimizer", "muon"),
+    Override("train.learning_rate", 4e-3),
+    Override("train.averaging", 0.999),
+    Override("train.devices", CORES),
+    Override("train.workers", 0),
+    Override("train.validate_every", 500),
+)
+"""What a person's own table is trained with where nobody says: what proved best on the tasks that come along."""
 
 
 def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
@@ -41,9 +57,12 @@ def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
 
     coloring15 is the preset of the next larger size, made for 15 regions. A YAML file starts from the defaults, or
     from a preset if it says `preset: NAME`. A file with SMILES, or a folder that `data prepare` has made, stands
-    for the preset for molecules on these data, with their elements; a file of spectra, for that for spectra.
+    for the preset for molecules on these data, with their elements; a file of spectra, for that for spectra; a
+    table of inputs and graphs, for `TABLE_SETTINGS`.
     Overrides that give a budget (epochs, steps or minutes) replace the budget underneath.
     """
+    if is_table_data(source):
+        return apply([TABLE_SETTINGS, [Override("task.data", source)], overrides])
     layers = _layers(settings_file(source))
     return apply([*layers, *_data_layers(source), *_size_layers(source, layers), overrides])
 
@@ -51,6 +70,8 @@ def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
 def settings_file(source: str) -> Path:
     """The file behind a source; an error says what was looked for."""
     path = Path(source)
+    if is_table_data(source):
+        return path
     data_preset = _preset_for_data(source)
     if data_preset is not None:
         return data_preset.path
@@ -91,7 +112,18 @@ def is_spectrum_data(source: str) -> bool:
     return plain.endswith((".tsv", ".txt", ".parquet")) and _columns(path) >= PEAK_COLUMNS
 
 
-def _columns(path: Path) -> set[str]:
+def is_table_data(source: str) -> bool:
+    """Whether a source is a person's own table of inputs and graphs, by its name and its columns."""
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix not in TABLE_FILES or path.is_dir():
+        return False
+    # No other task takes lines of JSON: what such a file lacks, the table's reader says best.
+    separator = "," if suffix == ".csv" else "\t"
+    return suffix in (".jsonl", ".ndjson") or any(wanted <= _columns(path, separator) for wanted in TABLE_TARGETS)
+
+
+def _columns(path: Path, separator: str = "\t") -> set[str]:
     """What a table calls its columns; none of a file that cannot be read, which its reader tells better."""
     try:
         if path.suffix.lower() == ".parquet":
@@ -104,7 +136,7 @@ def _columns(path: Path) -> set[str]:
     except (OSError, EOFError, ValueError, zlib.error):
         return set()
     line = (start.decode("utf-8-sig", "replace").splitlines() or [""])[0]
-    return {cell.strip().strip('"').lower() for cell in line.split("\t")}
+    return {cell.strip().strip('"').lower() for cell in line.split(separator)}
 
 
 def _preset_for_data(source: str) -> Preset | None:

@@ -108,7 +108,28 @@ class SpectrumTask(Settings):
     """Which spectra and variations training draws: a pure function of seed, index and epoch."""
 
 
-TaskSettings = ColoringTask | FingerprintTask | SpectrumTask
+class TableTask(Settings):
+    """Table: a person's own file of pairs, one row an input and its graph."""
+
+    kind: Literal["table"] = "table"
+    """What is predicted from what: table, graphs from the columns of your own file."""
+    data: Annotated[str, Field(min_length=1)] = "pairs.parquet"
+    """File of pairs (parquet, jsonl, csv): columns nodes and edges, or graph; all other columns are the input."""
+    inputs: str = ""
+    """Columns that are the input, with commas between them; empty: all but graph, nodes, edges, split and id."""
+    capacity: Annotated[int, Field(ge=0, le=250)] = 0
+    """Largest number of nodes, N; larger graphs are left out; 0: as many as the largest training graph has."""
+    node_labels: str = ""
+    """Labels that a node may have, a JSON list; empty: those in the training rows."""
+    edge_labels: str = ""
+    """Labels that an edge may have, a JSON list; empty: those in the training rows."""
+    form: str = ""
+    """Kind of the input, mean and deviation of its numbers, its tokens, as JSON; empty: found in the data."""
+    diffusion: bool = True
+    """Also predict how many neighbours of each label a node has, and match by it."""
+
+
+TaskSettings = ColoringTask | FingerprintTask | SpectrumTask | TableTask
 
 TASKS: dict[str, type[TaskSettings]] = {
     get_args(task.model_fields["kind"].annotation)[0]: task for task in get_args(TaskSettings)
@@ -127,6 +148,7 @@ def task_kind(given: Any) -> str:
 AnyTask = Annotated[
     Annotated[ColoringTask, Tag("coloring")]
     | Annotated[FingerprintTask, Tag("fingerprint")]
-    | Annotated[SpectrumTask, Tag("spectrum")],
+    | Annotated[SpectrumTask, Tag("spectrum")]
+    | Annotated[TableTask, Tag("table")],
     Discriminator(task_kind),
 ]

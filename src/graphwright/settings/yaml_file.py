@@ -129,5 +129,6 @@ def _plain(value: str | float | None) -> str:
 
 
 def _escaped(character: str) -> str:
-    plain = character.isprintable() and character not in '"\\'
-    return character if plain else f"\\U{ord(character):08x}"
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"

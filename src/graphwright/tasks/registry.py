@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from graphwright.settings import ColoringTask, FingerprintTask, Run, SpectrumTask, TaskSettings
+from graphwright.settings import (
+    ColoringTask,
+    EncoderKind,
+    FingerprintTask,
+    Run,
+    SpectrumTask,
+    TableTask,
+    TaskSettings,
+)
 from graphwright.tasks.coloring import Coloring
 from graphwright.tasks.known_graphs import known_graphs
 from graphwright.tasks.molecules import Fingerprint2Molecule
 from graphwright.tasks.spectra import MS2Scaffold
+from graphwright.tasks.table import Table
 from graphwright.tasks.task import Task
 
 
@@ -19,10 +28,13 @@ def task_of(settings: TaskSettings) -> Task:
             return Fingerprint2Molecule(settings)
         case SpectrumTask():
             return MS2Scaffold(settings)
+        case TableTask():
+            return Table(settings)
 
 
 def resolved(run: Run) -> Run:
     """The run with everything named that its task and its model otherwise read off the data."""
+    model = run.model
     match run.task:
         case ColoringTask():
             task: TaskSettings = run.task
@@ -30,6 +42,11 @@ def resolved(run: Run) -> Run:
             task = Fingerprint2Molecule(run.task).resolved()
         case SpectrumTask():
             task = MS2Scaffold(run.task).resolved()
+        case TableTask():
+            table = Table(run.task)
+            task = table.resolved()
+            if model.encoder is EncoderKind.COLUMNS:
+                model = model.model_copy(update={"encoder": EncoderKind(table.form.kind)})
     known = len(known_graphs(task_of(task))) if run.loss.recognition else 0
-    model = run.model.model_copy(update={"known_graphs": known})
+    model = model.model_copy(update={"known_graphs": known})
     return run.model_copy(update={"task": task, "model": model})

@@ -205,6 +205,17 @@ class Informed(Protocol):
 
 
 @runtime_checkable
+class Explaining(Protocol):
+    """A task that finds out by itself what a file holds, and can say what it found."""
+
+    def explained(self) -> list[tuple[str, str]]:
+        """What was understood of the file: names and values."""
+
+    def rejections(self) -> list[Rejection]:
+        """The unusable rows of all splits, in the file's order."""
+
+
+@runtime_checkable
 class Describing(Protocol):
     """A task with something to say about an input in JSON."""
 

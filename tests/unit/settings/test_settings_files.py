@@ -83,7 +83,8 @@ def test_a_dotted_name_at_the_top_is_the_setting(write):
         ("loss:\n  objective: K\n", "my.yaml:2: loss.objective must be one of J, J_a, J_b, got 'K'"),
         (
             "model:\n  encoder: segform\n",
-            "my.yaml:2: model.encoder must be one of cnn, segformer, fingerprint, spectrum, got 'segform'; did",
+            "my.yaml:2: model.encoder must be one of cnn, segformer, fingerprint, spectrum, "
+            "columns, vector, tokens, set, got 'segform'; did",
         ),
         (
             "matching:\n  kind: learnt\n",

@@ -121,11 +121,16 @@ def test_a_name_like_no_other_is_answered_with_those_that_there_are():
         ("train.augment", "maybe", "must be true or false, got 'maybe'"),
         ("train.epochs", "many", "must be a whole number at least 1, or none, got 'many'"),
         ("train.devices", "0", "must be a whole number at least 1, auto, or cores, got '0'"),
-        ("model.encoder", "vit", "must be one of cnn, segformer, fingerprint, spectrum, got 'vit'"),
+        (
+            "model.encoder",
+            "vit",
+            "must be one of cnn, segformer, fingerprint, spectrum, columns, vector, tokens, set, got 'vit'",
+        ),
         (
             "model.encoder",
             "segformr",
-            "must be one of cnn, segformer, fingerprint, spectrum, got 'segformr'; did you mean segformer?",
+            "must be one of cnn, segformer, fingerprint, spectrum, columns, vector, tokens, set, "
+            "got 'segformr'; did you mean segformer?",
         ),
     ],
 )

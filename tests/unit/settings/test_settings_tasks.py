@@ -86,7 +86,8 @@ def test_another_kind_starts_from_its_own_defaults():
 
 def test_an_unknown_kind_is_answered_with_the_nearest():
     assert message("coloring10", ("task.kind", "fingerprints")) == (
-        "--task.kind must be one of coloring, fingerprint, spectrum, got 'fingerprints'; did you mean fingerprint?"
+        "--task.kind must be one of coloring, fingerprint, spectrum, table, got 'fingerprints'; "
+        "did you mean fingerprint?"
     )
 
 

@@ -20,14 +20,11 @@ from graphwright.graphs.molecules import MoleculeError, parse_smiles
 from graphwright.tasks.molecules.prepare.columns import smiles_column
 from graphwright.tasks.molecules.prepare.lines import LineReader, SourceError
 from graphwright.tasks.molecules.prepare.sources import Source, SourceKind
-from graphwright.tasks.split import SPLITS, Split
+from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, tenth
 
 SHIPPED = Path(__file__).parents[2] / "data"
 """Data sets that come with the package, a Parquet file each."""
 MOLECULE_SETS = ("molecules", "qm9")
-NAMES = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
-         "validation": "validation", "dev": "validation", "test": "test"}  # fmt: skip
-"""What a split may be called in a file."""
 SPLIT_COLUMN = "split"
 TENTHS = {"validation": 8, "test": 9}
 
@@ -50,11 +47,11 @@ class SmilesTable:
     def rows(self, split: Split) -> NDArray[np.int64]:
         """Indices of a split's rows: by the file's column, or 80, 10 and 10 % by a hash of the molecule."""
         if self.split is not None:
-            wanted = [name for name, meaning in NAMES.items() if meaning == split]
+            wanted = [name for name, meaning in SPLIT_NAMES.items() if meaning == split]
             chosen = pc.is_in(pc.utf8_lower(self.split), pa.array(wanted)).to_numpy(zero_copy_only=False)
             return np.flatnonzero(chosen)
-        tenth = self._tenths
-        return np.flatnonzero(tenth == TENTHS[split] if split in TENTHS else tenth < min(TENTHS.values()))
+        tenths = self._tenths
+        return np.flatnonzero(tenths == TENTHS[split] if split in TENTHS else tenths < min(TENTHS.values()))
 
     def digest(self) -> str:
         """SHA-256 of the file."""
@@ -64,7 +61,7 @@ class SmilesTable:
     @cached_property
     def _tenths(self) -> NDArray[np.int64]:
         """(r,) a number from 0 to 9, the same for all rows of one molecule however it is written."""
-        return np.array([_tenth(_molecule_key(text)) for text in self.smiles.to_pylist()], np.int64)
+        return np.array([tenth(_molecule_key(text)) for text in self.smiles.to_pylist()], np.int64)
 
 
 def shipped_data() -> list[str]:
@@ -98,7 +95,7 @@ def read_smiles(path: Path) -> SmilesTable:
         raise ValueError(f"{path} has no rows")
     if table.split is not None:
         found = set(pc.unique(pc.utf8_lower(table.split)).to_pylist()) - {None}
-        strange = sorted(found - set(NAMES))
+        strange = sorted(found - set(SPLIT_NAMES))
         if strange:
             raise ValueError(f"{path}: column split holds {strange[0]!r}, expected {', '.join(SPLITS)}")
     return table
@@ -183,7 +180,3 @@ def _molecule_key(text: str | None) -> str:
         return Chem.MolToSmiles(parse_smiles(text or ""), isomericSmiles=False)
     except MoleculeError:
         return text or ""
-
-
-def _tenth(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % 10

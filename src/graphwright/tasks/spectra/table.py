@@ -17,12 +17,9 @@ from graphwright.graphs.molecules import BONDS
 from graphwright.spectra import AnnotatedPeaks, load_annotated
 from graphwright.spectra.spectrum import MOST_MZ
 from graphwright.tasks.spectra.prepared import digest_of, prepared
-from graphwright.tasks.split import SPLITS, Split
+from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split
 from graphwright.tasks.task import Rejection
 
-NAMES = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
-         "validation": "validation", "dev": "validation", "test": "test"}  # fmt: skip
-"""What a fold may be called in a file."""
 BOUNDS: dict[Split, tuple[float, float]] = {"train": (0.0, 0.8), "validation": (0.8, 0.9), "test": (0.9, 1.0)}
 HEAVIEST = 118
 
@@ -81,7 +78,7 @@ class SpectrumTable:
     def rows(self, split: Split) -> NDArray[np.int64]:
         """Rows of a split: by the file's folds, or 80, 10 and 10 % by a hash of the molecular formula."""
         if self.folds is not None:
-            meant = np.array([NAMES.get(str(name).strip().lower(), "") for name in self.folds])
+            meant = np.array([SPLIT_NAMES.get(str(name).strip().lower(), "") for name in self.folds])
             return np.flatnonzero(meant == split)
         low, high = BOUNDS[split]
         places = np.array([fold_place(str(group)) for group in self.groups])
@@ -200,7 +197,7 @@ def _folds(table: pa.Table, path: Path) -> Texts | None:
     known = {str(name).strip().lower() for name in folds if name is not None}
     if not known:
         return None
-    strange = sorted(known - set(NAMES))
+    strange = sorted(known - set(SPLIT_NAMES))
     if strange:
         raise ValueError(f"{path}: column fold holds {strange[0]!r}, expected {', '.join(SPLITS)}")
     return folds

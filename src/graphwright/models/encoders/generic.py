@@ -1,0 +1,104 @@
+"""Inputs of no particular trade to tokens: vectors, lists of tokens, sets of vectors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from graphwright.models.encoders.fingerprint import FingerprintEncoder
+from graphwright.models.encoders.tokens import Tokens
+from graphwright.models.transformer import encoder_layers
+
+VECTOR_TOKENS = 4
+"""Tokens that a vector becomes: slots attend to them, and attention to a single token could not choose."""
+SLOWEST = 10_000.0
+"""Longest wavelength of the positions, over 2 pi, as in the first Transformer."""
+
+
+class VectorEncoder(nn.Module):
+    """An MLP with residual layers, and a few tokens read off its last one."""
+
+    def __init__(self, numbers: int, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.numbers, self.width = numbers, width
+        self.first = nn.Linear(numbers, 2 * width)
+        self.layers = nn.ModuleList(
+            nn.Sequential(
+                nn.LayerNorm(2 * width),
+                nn.Linear(2 * width, 4 * width),
+                nn.GELU(),
+                nn.Linear(4 * width, 2 * width),
+            )
+            for _ in range(layers)
+        )
+        self.drop = nn.Dropout(dropout)
+        self.last = nn.Linear(2 * width, VECTOR_TOKENS * width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """vectors (b, numbers), standardised -> tokens (b, VECTOR_TOKENS, width)."""
+        if vectors.ndim != 2 or vectors.shape[1] != self.numbers:
+            raise ValueError(f"vectors must have shape (b, {self.numbers}), got {tuple(vectors.shape)}")
+        states = self.first(vectors)
+        for layer in self.layers:
+            states = states + self.drop(layer(states))
+        result: Tensor = self.norm(self.last(states).unflatten(1, (VECTOR_TOKENS, self.width)))
+        return result
+
+
+class SequenceEncoder(FingerprintEncoder):
+    """A Transformer over a list of tokens, which is read as a set of bits is, but for the tokens' places.
+
+    Codes 0..words - 1 are tokens, `start` = words and `padding` = words + 1.
+    """
+
+    def __init__(self, words: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__(words, width, layers, heads, dropout)
+        self.embedding = _PlacedEmbedding(words + 2, width)
+        nn.init.normal_(self.embedding.weight, std=width**-0.5)
+
+
+class _PlacedEmbedding(nn.Embedding):
+    """An embedding, and sines and cosines of the place, for lists of any length."""
+
+    def forward(self, codes: Tensor) -> Tensor:
+        width = self.embedding_dim
+        rates = SLOWEST ** (-torch.arange(0, width, 2, device=codes.device) / width)
+        phase = torch.arange(codes.shape[1], device=codes.device)[:, None] * rates
+        places = torch.stack([phase.sin(), phase.cos()], 2).flatten(1)[:, :width]
+        # Words are drawn with this deviation: neither drowns the other.
+        placed: Tensor = super().forward(codes) + width**-0.5 * places
+        return placed
+
+
+class SetInputs(NamedTuple):
+    """Sets of vectors: values (b, k, numbers), standardised; mask (b, k), true at real elements."""
+
+    values: Tensor
+    mask: Tensor
+
+
+class SetEncoder(nn.Module):
+    """A Transformer over the elements, without positions; one more token stands for the whole."""
+
+    def __init__(self, numbers: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.numbers = numbers
+        self.element = nn.Sequential(nn.Linear(numbers, width), nn.GELU(), nn.Linear(width, width))
+        self.whole = nn.Parameter(torch.randn(width) / width**0.5)
+        self.layers = encoder_layers(width, layers, heads, dropout)
+
+    def forward(self, inputs: SetInputs) -> Tokens:
+        """-> tokens (b, 1 + k, width): the whole, then the elements in their order."""
+        values, mask = inputs
+        if values.ndim != 3 or values.shape[2] != self.numbers:
+            raise ValueError(f"values must have shape (b, k, {self.numbers}), got {tuple(values.shape)}")
+        whole = self.whole.expand(len(values), 1, -1)
+        tokens = torch.cat([whole, self.element(values)], 1)
+        real = nn.functional.pad(mask, (1, 0), value=True)
+        # Attention without a mask is faster, and sets of one size need none.
+        needed = real if mask.is_meta or not bool(mask.all()) else None
+        # Every element may be a node; the whole is nobody's.
+        return Tokens(self.layers(tokens, needed), needed, nn.functional.pad(mask, (1, 0), value=False))

@@ -1,0 +1,295 @@
+"""A person's own table as a task."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from graphwright.graphs import Graph, Vocabulary, draw, layout
+from graphwright.models import Inputs, SequenceEncoder, SetEncoder, SetInputs, VectorEncoder
+from graphwright.settings import EncoderKind, Model, TableTask
+from graphwright.tasks.split import Split
+from graphwright.tasks.table.dataset import TableDataset
+from graphwright.tasks.table.fault import RowError
+from graphwright.tasks.table.file import read_table
+from graphwright.tasks.table.form import Form, InputKind, Value, as_rows
+from graphwright.tasks.table.understood import (
+    TableSample,
+    Understood,
+    name_of,
+    named_vocabulary,
+    rejection,
+    understand,
+)
+from graphwright.tasks.task import BadInput, Extra, NamedInput, Places, Rejection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class TableInput:
+    """An input that has been read already."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Table:
+    """From the columns of a file to the graph of the row."""
+
+    settings: TableTask
+    ranked: bool = False
+    files: str = "tables with the columns of the input (parquet, jsonl, csv)"
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return Path(self.settings.data).stem
+
+    @property
+    def summary(self) -> str:
+        """From what to what."""
+        return (
+            f"From {self.form.described}, to graphs of up to {self.capacity} nodes "
+            f"(node labels {len(self.vocabulary.nodes)}, of edges {len(self.vocabulary.edges) - 1}; {self.name})."
+        )
+
+    @property
+    def limits(self) -> str:
+        """What a model has never seen."""
+        return (
+            f"Inputs must be like those of {self.name}, with graphs of at most {self.capacity} nodes. On anything "
+            "else it still answers, and is wrong."
+        )
+
+    @cached_property
+    def form(self) -> Form:
+        """Of the inputs: as the settings say, or as in the data."""
+        return Form.from_text(self.settings.form) if self.settings.form else self.understood.form
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The labels that the settings name, or those of the training rows."""
+        return named_vocabulary(self.settings) or self.understood.vocabulary
+
+    @property
+    def capacity(self) -> int:
+        """Largest number of nodes."""
+        return self.settings.capacity or self.understood.capacity
+
+    @property
+    def diffusion(self) -> bool:
+        """Whether neighbours are predicted, too."""
+        return self.settings.diffusion
+
+    @property
+    def understood(self) -> Understood:
+        """The settings' file."""
+        return understand(self.settings)
+
+    def resolved(self) -> TableTask:
+        """The settings with all that a trained model must know without the data; too few rows are refused."""
+        self.understood.refuse_too_few()
+        known = {
+            "capacity": self.capacity,
+            "node_labels": json.dumps(self.vocabulary.nodes, ensure_ascii=False),
+            "edge_labels": json.dumps(self.vocabulary.edges[1:], ensure_ascii=False),
+            "form": self.form.text,
+        }
+        return self.settings.model_copy(update=known)
+
+    def rejections(self) -> list[Rejection]:
+        """The unusable rows of all splits."""
+        return self.understood.all_rejected()
+
+    def explained(self) -> list[tuple[str, str]]:
+        """What was understood of the file."""
+        found = self.understood
+        splits = found.counts() + ("" if found.by_column else " (by hash: there is no column split)")
+        return [
+            ("rows", f"{len(found.file):,}, {len(found.all_rejected()):,} of them unusable"),
+            ("splits", splits),
+            ("input", f"{found.form.described}; read by the encoder {found.form.kind}"),
+            ("target", " and ".join(found.target)),
+            ("node labels", _listed(found.vocabulary.nodes)),
+            ("edge labels", _listed(found.vocabulary.edges[1:])),
+            ("capacity", f"{found.capacity} nodes"),
+        ]
+
+    def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> TableDataset:
+        """A split of the settings' file."""
+        if seed is not None:
+            raise ValueError(f"the rows of {self.name} are read, not generated: there is no seed to change")
+        return TableDataset(self.understood, split, limit)
+
+    def data_from(self, path: Path, *, limit: int | None = None) -> TableDataset:
+        """All rows of another file of pairs."""
+        known = self.settings.model_copy(update={"form": self.form.text, "capacity": self.capacity})
+        if named_vocabulary(self.settings) is None:
+            known = self.resolved()
+        return TableDataset(understand(known, path), "test", limit)
+
+    def encoder(self, model: Model) -> nn.Module:
+        """Of whatever the columns hold."""
+        form = self.form
+        if model.encoder not in (EncoderKind.COLUMNS, EncoderKind(form.kind)):
+            raise ValueError(f"model.encoder {model.encoder} cannot read {form.described}; it takes {form.kind}")
+        width, layers, heads, dropout = (
+            model.encoder_width,
+            model.encoder_layers,
+            model.encoder_heads,
+            model.dropout,
+        )
+        match form.kind:
+            case InputKind.VECTOR:
+                return VectorEncoder(form.numbers, width, layers, dropout)
+            case InputKind.TOKENS:
+                return SequenceEncoder(len(form.words), width, layers, heads, dropout)
+            case InputKind.SET:
+                return SetEncoder(form.numbers, width, layers, heads, dropout)
+
+    def inputs(self, given: Any) -> Inputs:
+        """A batch from one row or many: mappings of columns, or the values of the only column."""
+        if isinstance(given, SetInputs) or (isinstance(given, Tensor) and self._is_batch(given)):
+            return given
+        if isinstance(given, TableInput):
+            given = [given]
+        if isinstance(given, Sequence) and given and all(isinstance(each, TableInput) for each in given):
+            return self.form.collate([each.value for each in given])
+        return self.form.collate([self.form.read(row) for row in as_rows(given, self.form)])
+
+    def _is_batch(self, given: Tensor) -> bool:
+        """Whether it is what `collate` makes: only lists of tokens can be told from what a person has."""
+        return self.form.kind is InputKind.TOKENS and given.ndim == 2 and not given.is_floating_point()
+
+    def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
+        """The input of every row of a file; a graph need not be there."""
+        try:
+            file = read_table(path)
+        except ValueError as error:
+            yield BadInput(str(error))
+            return
+        missing = [name for name in self.form.columns if name not in file.columns]
+        if missing:
+            yield BadInput(f"{path} has no column {missing[0]}, which the model reads: {', '.join(file.columns)}")
+            return
+        for row, number in zip(file.rows, file.numbers, strict=True):
+            try:
+                if isinstance(row, RowError):
+                    raise row
+                name = name_of(row, number)
+                yield NamedInput(
+                    f"{path}:{name}", f"{path.stem}-{_in_a_name(name)}", TableInput(self.form.read(row))
+                )
+            except RowError as error:
+                yield BadInput(rejection(path, number, error).detail)
+
+    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:  # noqa: ARG002
+        """None."""
+        return []
+
+    def text(self, graph: Graph) -> str | None:  # noqa: ARG002
+        """There is no notation for any graph."""
+        return None
+
+    def statistics(self, samples: Iterable[TableSample]) -> list[tuple[str, str]]:
+        """Sizes, degrees, labels, lengths of the inputs."""
+        found = list(samples)
+        sizes = np.array([sample.graph.size for sample in found])
+        edges = np.array([len(sample.graph.edges) for sample in found])
+        nodes = Counter(name for sample in found for name in sample.graph.node_names)
+        joins = Counter(name for sample in found for name in sample.graph.edge_names)
+        rows = [
+            ("looked at", f"{len(found):,}"),
+            ("nodes", f"{sizes.min()} to {sizes.max()}, mean {sizes.mean():.2f}"),
+            ("edges", f"{edges.min()} to {edges.max()}, mean {edges.mean():.2f}"),
+            ("node labels found", _shares(nodes)),
+            ("edge labels found", _shares(joins)),
+        ]
+        if self.form.kind is InputKind.VECTOR:
+            return rows
+        lengths = np.array([len(sample.value) for sample in found])
+        return [*rows, ("elements of an input", f"{lengths.min()} to {lengths.max()}, mean {lengths.mean():.2f}")]
+
+    def sheet(self, samples: Sequence[TableSample]) -> Figure:
+        """Inputs beside their graphs."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(15, 2.9 * -(-len(samples) // 3)), layout="constrained")
+        panels = figure.subplots(-(-len(samples) // 3), 6, squeeze=False)
+        for panel in panels.flat:
+            panel.set_axis_off()
+        for sample, (left, right) in zip(samples, panels.reshape(-1, 2), strict=False):
+            self.draw_input(self.input_of(sample), left)
+            left.set_title(f"row {sample.row}", fontsize=9)
+            self.draw_graph(sample.graph, right, None)
+            right.set_title(f"{sample.graph.size} nodes, {len(sample.graph.edges)} edges", fontsize=9)
+        return figure
+
+    def input_of(self, sample: TableSample) -> TableInput:
+        """The input of a row."""
+        return TableInput(sample.value)
+
+    def places(self, sample: TableSample) -> Places:
+        """Where a drawing has room for them: a table says nothing of places."""
+        return layout(sample.graph)
+
+    def draw_input(self, given: TableInput, axes: Axes) -> None:
+        """Bars of a vector, a list of tokens, points of a set by their first two numbers."""
+        value = given.value
+        match self.form.kind:
+            case InputKind.VECTOR:
+                axes.set_axis_on()
+                axes.bar(np.arange(len(value)), self.form.raw(value))
+            case InputKind.TOKENS:
+                axes.set_axis_off()
+                words = " ".join(self.form.words[code] for code in value.tolist())
+                axes.text(0, 0.5, words[:300], wrap=True, va="center", fontsize=8, transform=axes.transAxes)
+            case InputKind.SET:
+                axes.set_axis_on()
+                numbers = self.form.raw(value).reshape(-1, self.form.numbers)
+                second = numbers[:, 1] if self.form.numbers > 1 else np.zeros(len(numbers))
+                axes.scatter(numbers[:, 0], second, s=20)
+        axes.tick_params(labelsize=7)
+
+    def write_drawing(self, path: Path, given: TableInput, graph: Graph, title: str) -> None:
+        """Input and graph, as SVG."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        self.draw_input(given, left)
+        self.draw_graph(graph, right, None)
+        right.set_title(title, fontsize=10)
+        figure.savefig(path.with_name(path.name + ".svg"))
+
+    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
+        """Nodes in a colour for each label."""
+        draw(graph, axes, places)
+
+
+def _listed(labels: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(labels[:most])
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most:,} more"
+
+
+def _shares(counts: Counter[str], most: int = 8) -> str:
+    total = max(1, counts.total())
+    shown = ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.most_common(most))
+    rest = f" and {len(counts) - most:,} more" if len(counts) > most else ""
+    return (shown + rest) or "none"
+
+
+def _in_a_name(text: str) -> str:
+    """Text that is safe as part of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text)[:80]

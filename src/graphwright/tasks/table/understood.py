@@ -1,0 +1,267 @@
+"""A file of pairs, understood: which column is what, which rows are usable, and why the others are not."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from graphwright.graphs import Graph, Vocabulary
+from graphwright.settings import TableTask
+from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, split_by_hash
+from graphwright.tasks.table.fault import RowError
+from graphwright.tasks.table.file import Row, TableFile, read_table
+from graphwright.tasks.table.form import Form, Value, find_form
+from graphwright.tasks.table.target import DIRECTED, EDGES, GRAPH, NODES, target_columns, target_of
+from graphwright.tasks.task import Rejection
+
+SPLIT, ID = "split", "id"
+NOT_YET = ("attributes", "smiles_target")
+"""Columns of graphs that cannot be predicted yet: to take them for inputs would give the answer away."""
+NEEDED: dict[Split, int] = {"train": 20, "validation": 2, "test": 0}
+"""Rows without which there is no training; test rows are for evaluation alone."""
+MOST_NODES = 250
+
+
+@dataclass(frozen=True, eq=False)
+class TableSample:
+    """One row: its number in the file, what it is called, its input and its graph."""
+
+    row: int
+    name: str
+    value: Value
+    graph: Graph
+
+
+@dataclass(frozen=True, eq=False)
+class Understood:
+    """A file and what it holds. rejected: the unusable rows; those of no split are under None."""
+
+    file: TableFile
+    form: Form
+    vocabulary: Vocabulary
+    capacity: int
+    target: tuple[str, ...]
+    by_column: bool
+    samples: dict[Split, list[TableSample]]
+    rejected: dict[Split | None, list[Rejection]]
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.file.path
+
+    def all_rejected(self) -> list[Rejection]:
+        """Of every split, in the file's order."""
+        return sorted((each for rows in self.rejected.values() for each in rows), key=lambda each: each.row)
+
+    def counts(self) -> str:
+        """Usable rows of every split, in words."""
+        return ", ".join(f"{len(self.samples[split]):,} {split}" for split in SPLITS)
+
+    def refuse_too_few(self) -> None:
+        """An error that says how many rows there are in which split, and how many it takes."""
+        short = [split for split, needed in NEEDED.items() if len(self.samples[split]) < needed]
+        if not short:
+            return
+        takes = ", ".join(f"at least {needed} {split}" for split, needed in NEEDED.items() if needed)
+        rejected = self.all_rejected()
+        first = f"; {len(rejected):,} rows are unusable, the first: {rejected[0].detail}" if rejected else ""
+        how = "by the column split" if self.by_column else "80, 10 and 10 % by a hash, as there is no column split"
+        raise ValueError(
+            f"{self.path} has too few usable rows: {self.counts()} ({how}); training takes {takes}{first}"
+        )
+
+
+def understand(settings: TableTask, path: Path | None = None) -> Understood:
+    """The settings' file, or another in its place, all of whose rows are test rows."""
+    where = Path(settings.data) if path is None else path
+    found = where.stat() if where.is_file() else None
+    stamp = (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
+    return _understood(settings, where, path is not None, stamp)
+
+
+@lru_cache(maxsize=8)
+def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, int]) -> Understood:  # noqa: ARG001
+    """Once for every state of the file: a run asks for its splits one by one."""
+    file = read_table(path)
+    target = target_columns(file.columns, path)
+    inputs = input_columns(settings, file)
+    by_column = SPLIT in file.columns and not whole
+    splits: list[Split | RowError] = [
+        "test" if whole else _split(row, number, by_column)
+        for row, number in zip(file.rows, file.numbers, strict=True)
+    ]
+    graphs = [_graph(row, target) for row in file.rows]
+    training = [
+        (row, graph)
+        for row, graph, split in zip(file.rows, graphs, splits, strict=True)
+        if split == "train" and isinstance(graph, Graph) and not isinstance(row, RowError)
+    ]
+    if not training and not (
+        settings.form and settings.node_labels and settings.edge_labels and settings.capacity
+    ):
+        raise ValueError(_nothing_to_learn_from(file, splits, graphs))
+    form = (
+        Form.from_text(settings.form) if settings.form else find_form([row for row, _ in training], inputs, path)
+    )
+    fitting = [graph for row, graph in training if not isinstance(_value(row, form), RowError)]
+    capacity = settings.capacity or min(MOST_NODES, max((graph.size for graph in fitting), default=1))
+    fitting = [graph for graph in fitting if graph.size <= capacity]
+    vocabulary = _vocabulary(settings, fitting)
+    samples: dict[Split, list[TableSample]] = {split: [] for split in SPLITS}
+    rejected: dict[Split | None, list[Rejection]] = {None: [], **{split: [] for split in SPLITS}}
+    for row, number, split, graph in zip(file.rows, file.numbers, splits, graphs, strict=True):
+        fault = next((each for each in (row, split, graph) if isinstance(each, RowError)), None)
+        if fault is None:
+            assert isinstance(graph, Graph)
+            assert not isinstance(row, RowError)
+            assert not isinstance(split, RowError)
+            made = _sample(row, number, graph, form, vocabulary, capacity, target)
+            if isinstance(made, TableSample):
+                samples[split].append(made)
+                continue
+            fault = made
+        rejected[None if isinstance(split, RowError) else split].append(rejection(path, number, fault))
+    return Understood(file, form, vocabulary, capacity, target, by_column, samples, rejected)
+
+
+def rejection(path: Path, number: int, fault: RowError) -> Rejection:
+    """A fault with its place."""
+    return Rejection(number, fault.reason, f"{path}, row {number}, {fault}")
+
+
+def input_columns(settings: TableTask, file: TableFile) -> tuple[str, ...]:
+    """The columns that the settings name, or all that are nothing else; an error where there is none."""
+    chosen = tuple(name.strip() for name in settings.inputs.split(",") if name.strip())
+    for name in chosen:
+        if name not in file.columns:
+            raise ValueError(
+                f"{file.path} has no column {name}, which task.inputs names: {', '.join(file.columns)}"
+            )
+    if chosen:
+        return chosen
+    for name in NOT_YET:
+        if name in file.columns:
+            raise ValueError(
+                f"{file.path}: a column {name} as part of the graph is not supported yet; say which columns are "
+                "the input with --task.inputs A,B, or leave it out"
+            )
+    found = tuple(name for name in file.columns if name not in (NODES, EDGES, GRAPH, DIRECTED, SPLIT, ID))
+    if not found:
+        raise ValueError(
+            f"{file.path} has no input column: besides {', '.join(file.columns)} there must be one with what the "
+            "graph is predicted from"
+        )
+    return found
+
+
+def name_of(row: Row, number: int) -> str:
+    """A row's id, or its number."""
+    given = row.get(ID)
+    return str(number) if given is None else str(given)
+
+
+def _split(row: Row | RowError, number: int, by_column: bool) -> Split | RowError:
+    if isinstance(row, RowError):
+        return row
+    if not by_column:
+        return split_by_hash(name_of(row, number))
+    given = row.get(SPLIT)
+    found = SPLIT_NAMES.get(str(given).strip().lower())
+    if found is None:
+        return RowError("unknown split", SPLIT, f"expected {', '.join(SPLITS)}, got {given!r}")
+    return found
+
+
+def _graph(row: Row | RowError, target: Sequence[str]) -> Graph | RowError:
+    if isinstance(row, RowError):
+        return row
+    try:
+        return target_of(row, target)
+    except RowError as error:
+        return error
+
+
+def _value(row: Row, form: Form) -> Value | RowError:
+    try:
+        return form.read(row)
+    except RowError as error:
+        return error
+
+
+def _vocabulary(settings: TableTask, graphs: Sequence[Graph]) -> Vocabulary:
+    named = named_vocabulary(settings)
+    if named is not None:
+        return named
+    found = Vocabulary.of(
+        (name for graph in graphs for name in graph.node_names),
+        (name for graph in graphs for name in graph.edge_names),
+    )
+    nodes = labels_of(settings.node_labels, "node_labels") or found.nodes
+    edges = labels_of(settings.edge_labels, "edge_labels") or found.edges[1:]
+    return Vocabulary(nodes, (found.edges[0], *edges))
+
+
+def named_vocabulary(settings: TableTask) -> Vocabulary | None:
+    """The vocabulary, if the settings say all of it."""
+    nodes = labels_of(settings.node_labels, "node_labels")
+    edges = labels_of(settings.edge_labels, "edge_labels")
+    return Vocabulary(nodes, (Vocabulary().edges[0], *edges)) if nodes and edges else None
+
+
+def labels_of(text: str, name: str) -> tuple[str, ...]:
+    """Labels from a JSON list in the settings."""
+    if not text.strip():
+        return ()
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"task.{name} must be a JSON list of labels, got {text[:60]!r}") from error
+    if not isinstance(found, list) or not all(isinstance(label, str) for label in found):
+        raise ValueError(f"task.{name} must be a JSON list of labels, got {text[:60]!r}")
+    return tuple(found)
+
+
+def _sample(
+    row: Row,
+    number: int,
+    graph: Graph,
+    form: Form,
+    vocabulary: Vocabulary,
+    capacity: int,
+    target: Sequence[str],
+) -> TableSample | RowError:
+    if graph.size > capacity:
+        detail = f"the graph has {graph.size} nodes, more than the capacity {capacity}"
+        return RowError("larger than the capacity", target[0], detail)
+    for names, known, field, what in (
+        (graph.node_names, vocabulary.nodes, target[0], "node"),
+        (graph.edge_names, vocabulary.edges, target[-1], "edge"),
+    ):
+        strange = sorted(set(names) - set(known))
+        if strange:
+            return RowError("unknown label", field, f"no training row has the {what} label {strange[0]!r}")
+    value = _value(row, form)
+    if isinstance(value, RowError):
+        return value
+    return TableSample(number, name_of(row, number), value, graph.with_vocabulary(vocabulary))
+
+
+def _nothing_to_learn_from(
+    file: TableFile, splits: Sequence[Split | RowError], graphs: Sequence[Graph | RowError]
+) -> str:
+    counts = Counter(split for split in splits if not isinstance(split, RowError))
+    listed = ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
+    faults = [
+        (number, fault)
+        for number, *both in zip(file.numbers, splits, graphs, strict=True)
+        for fault in [next((each for each in both if isinstance(each, RowError)), None)]
+        if fault is not None
+    ]
+    first = f"; {rejection(file.path, *faults[0]).detail}" if faults else ""
+    takes = f"training takes at least {NEEDED['train']}"
+    return f"{file.path} has no usable training row in {len(file):,} rows ({listed}); {takes}{first}"

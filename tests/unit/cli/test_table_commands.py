@@ -1,0 +1,151 @@
+"""A person's own table on the command line, from the file to the answer; docs/own-data.md is executed."""
+
+import json
+import math
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import graphwright.cli.main as cli
+from graphwright.settings import load_run
+from graphwright.tasks import resolved
+from graphwright.training.saved_model import load_model
+from tiny_tables import rows, write_jsonl
+
+PAGE = Path(__file__).parents[3] / "docs" / "own-data.md"
+TINY = [
+    *("--train.steps", "3", "--train.devices", "1", "--train.threads", "1", "--train.validation_samples", "4"),
+    *("--model.encoder_width", "16", "--model.width", "16", "--model.head_width", "16", "--model.heads", "2"),
+    *("--model.encoder_layers", "1", "--model.layers", "1", "--train.batch_size", "8"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def train(path, *words):
+    assert cli.main(["train", str(path), "--out", "run", *TINY, *words]) == cli.DONE
+
+
+INPUTS = {
+    "set": lambda _: {},
+    "tokens": lambda at: {"points": ["a", "b", "c", "d", "e"][: 3 + at % 3]},
+    "vector": lambda at: {"points": [at % 3, 1.5 * at]},
+}
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_train_export_load_and_predict_give_the_same_graphs(kind, capsys):
+    path = write_jsonl(Path("pairs.jsonl"), rows(60, INPUTS[kind]))
+    train(path)
+    told = capsys.readouterr().out
+    assert "pairs.jsonl: 40 train, 10 validation, 10 test rows" in told
+    assert f"encoder {kind}" in told
+    assert ("slots " in told) == (kind != "vector")
+    assert load_run("run").model.encoder == kind
+    assert cli.main(["predict", "run", "pairs.jsonl", "--json", "first.json"]) == cli.DONE
+    assert cli.main(["evaluate", "run", "--baseline", "--json", "figures.json"]) == cli.DONE
+    figures = json.loads(Path("figures.json").read_text())
+    assert figures["samples"] == 10
+    assert figures["task"] == "pairs"
+    assert figures["baseline"]["method"]["references"] == 40
+    assert cli.main(["export", "run", "model", "--samples", "4"]) == cli.DONE
+    shutil.rmtree("run")
+    # Inputs without graphs, and without the data that the model was trained on.
+    given = [{"points": row["points"], "id": row["id"]} for row in rows(60, INPUTS[kind])]
+    path.unlink()
+    write_jsonl(Path("inputs.jsonl"), given)
+    assert cli.main(["predict", "model", "inputs.jsonl", "--json", "second.json"]) == cli.DONE
+    write_jsonl(Path("two.jsonl"), given[:2])
+    assert cli.main(["predict", "model", "two.jsonl", "--draw", "drawn"]) == cli.DONE
+    first, second = (json.loads(Path(name).read_text()) for name in ("first.json", "second.json"))
+    assert [row["graph"] for row in first] == [row["graph"] for row in second]
+    # Barely trained graphs are all alike; how sure the model is depends on the input.
+    sure = [[math.log(row["confidence"]) for row in answers] for answers in (first, second)]
+    # Exported weights have half the digits, and a confidence is the product of a hundred probabilities.
+    assert sure[0] == pytest.approx(sure[1], abs=0.1)
+    assert len({round(each, 3) for each in sure[1]}) > 2
+    assert second[3]["file"] == "inputs.jsonl:row3"
+    assert {each.name for each in Path("drawn").iterdir()} == {"two-row0.svg", "two-row1.svg"}
+    model = load_model("model")
+    again = model.predict([row["points"] for row in given[:5]])
+    assert [each.graph.node_names for each in again] == [
+        [node["label"] for node in row["graph"]["nodes"]] for row in second[:5]
+    ]
+
+
+def test_bad_rows_are_named_and_the_rest_is_predicted(capsys):
+    train(write_jsonl(Path("pairs.jsonl"), rows()))
+    write_jsonl(Path("some.jsonl"), [{"points": [[1, 2]]}, {"points": [[1]]}, {"points": None}])
+    capsys.readouterr()
+    assert cli.main(["predict", "run", "some.jsonl", "--json", "out.json"]) == cli.SOME_FAILED
+    told = capsys.readouterr().err
+    assert "some.jsonl, row 2, points: element 0 must be 2 numbers, got [1]" in told
+    assert "some.jsonl, row 3, points: there is none" in told
+    assert len(json.loads(Path("out.json").read_text())) == 1
+    Path("other.csv").write_text("x\n1\n")
+    assert cli.main(["predict", "run", "other.csv"]) == cli.SOME_FAILED
+    assert "other.csv has no column points, which the model reads: x" in capsys.readouterr().err
+    assert cli.main(["evaluate", "run", "--data", "pairs.jsonl", "--json", "all.json"]) == cli.DONE
+    assert json.loads(Path("all.json").read_text())["samples"] == 60
+
+
+def test_unusable_rows_are_told_before_training_and_listed_by_inspect(capsys):
+    given = rows()
+    given[0]["edges"] = [[0, 0]]
+    given[5]["nodes"] = ["odd"]
+    given[5]["edges"] = []
+    path = write_jsonl(Path("pairs.jsonl"), given)
+    train(path)
+    told = capsys.readouterr().out
+    assert "left out 2 unusable rows (1 train, 0 validation, 1 test):" in told
+    assert "pairs.jsonl, row 1, edges: edge 0 joins node 0 to itself" in told
+    assert cli.main(["data", "inspect", "pairs.jsonl", "--rejected", "bad.csv"]) == cli.DONE
+    told = capsys.readouterr().out
+    assert "unusable: pairs.jsonl, row 6, nodes: no training row has the node label 'odd'" in told
+    assert "a set of vectors of 2 numbers" in told
+    assert "end, inner" in told
+    assert Path("bad.csv").read_text().count("\n") == 3
+    assert Path("pairs-sheet.png").stat().st_size > 0
+
+
+def test_what_cannot_be_trained_is_a_sentence(capsys):
+    path = write_jsonl(Path("pairs.jsonl"), rows(12))
+    assert cli.main(["train", str(path), *TINY]) == cli.USAGE
+    assert "too few usable rows: 8 train, 2 validation, 2 test" in capsys.readouterr().err
+    write_jsonl(path, rows())
+    assert cli.main(["train", str(path), "--model.encoder", "tokens", *TINY]) == cli.USAGE
+    assert "model.encoder tokens cannot read points: a set of vectors" in capsys.readouterr().err
+    assert not Path("runs").exists() or not any(Path("runs").rglob("*.safetensors"))
+
+
+def test_slots_are_learned_where_a_graph_has_more_nodes_than_its_input():
+    path = write_jsonl(Path("pairs.jsonl"), rows(60, lambda at: {"points": [[float(at), 1.0]]}))
+    train(path)
+    assert load_run("run").model.slots == "learned"
+    assert resolved(load_run(str(path))).model.encoder == "set"
+
+
+def test_the_page_on_own_data_does_what_it_says(capsys):
+    text = PAGE.read_text()
+    script = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    commands = re.search(r"```\n(graphwright .*?)```", text, re.DOTALL)
+    assert script
+    assert commands
+    assert script[1].strip().count("\n") < 14
+    exec(compile(script[1], str(PAGE), "exec"), {})
+    lines = Path("points.jsonl").read_text().splitlines(keepends=True)
+    assert len(lines) == 10_000
+    Path("points.jsonl").write_text("".join(lines[:300]))
+    for line in commands[1].strip().splitlines():
+        words = line.split()[1:]
+        if words[0] == "train":
+            words = [*words[:2], *TINY]
+        assert cli.main(words) == cli.DONE, line
+    told = capsys.readouterr().out
+    for line in re.findall(r"^(?:input|graphs|slots) .*", text, re.MULTILINE):
+        assert line in told
