@@ -13,7 +13,8 @@ from graphwright.settings import SpectrumTask
 from graphwright.tasks import SPLITS
 from graphwright.tasks.spectra import MS2Scaffold, murcko_scaffold, prepared
 from graphwright.tasks.spectra.baselines import baselines
-from graphwright.tasks.spectra.table import NAMES, fold_place
+from graphwright.tasks.spectra.table import fold_place
+from graphwright.tasks.split import SPLIT_NAMES
 
 DATA = Path(__file__).parents[2] / "data" / "massbank_ms2scaffold.parquet"
 
@@ -88,7 +89,7 @@ def test_splits_share_nothing_as_the_task_has_them(task, table):
     data = {split: task.data(split) for split in SPLITS}
     found = {split: [each.membership(range(len(each)))] for split, each in data.items()}
     rows = {split: np.concatenate(each.units) for split, each in data.items()}
-    folds = np.array([NAMES[fold] for fold in table["fold"].to_pylist()])
+    folds = np.array([SPLIT_NAMES[fold] for fold in table["fold"].to_pylist()])
     for split in SPLITS:
         assert sorted(rows[split].tolist()) == np.flatnonzero(folds == split).tolist()
         assert not data[split].rejected

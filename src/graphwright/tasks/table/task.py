@@ -262,7 +262,14 @@ class Table:
                 axes.scatter(numbers[:, 0], second, s=20)
         axes.tick_params(labelsize=7)
 
-    def write_drawing(self, path: Path, given: TableInput, graph: Graph, title: str) -> None:
+    def write_drawing(
+        self,
+        path: Path,
+        given: TableInput,
+        graph: Graph,
+        title: str,
+        text: str | None = None,  # noqa: ARG002
+    ) -> None:
         """Input and graph, as SVG."""
         from matplotlib.figure import Figure
 
