@@ -14,7 +14,7 @@ from graphwright.graphs.molecule_structure import Bonds, Structure, StructureSea
 from graphwright.graphs.vocabulary import NO_EDGE, Vocabulary
 
 if TYPE_CHECKING:
-    from rdkit.Chem import Mol
+    from rdkit.Chem import Mol, RWMol
 
 __all__ = [
     "BONDS",
@@ -206,7 +206,7 @@ def _bonds(graph: Graph) -> Bonds:
 
 def _sanitised(bonds: Bonds, structure: Structure) -> Mol | None:
     """The molecule of a structure, or None where RDKit refuses it or finds an unpaired electron."""
-    from rdkit import Chem, rdBase
+    from rdkit import Chem
 
     orders = (Chem.BondType.ZERO, Chem.BondType.SINGLE, Chem.BondType.DOUBLE, Chem.BondType.TRIPLE)
     molecule = Chem.RWMol()
@@ -220,6 +220,13 @@ def _sanitised(bonds: Bonds, structure: Structure) -> Mol | None:
         molecule.AddBond(first, second, orders[order])
     for pair in bonds.aromatic:
         molecule.AddBond(*pair, orders[2 if pair in structure.double_bonds else 1])
+    return accepted(molecule)
+
+
+def accepted(molecule: RWMol) -> Mol | None:
+    """The molecule as RDKit completes it, or None where it refuses it or finds an unpaired electron."""
+    from rdkit import Chem, rdBase
+
     with rdBase.BlockLogs():
         try:
             Chem.SanitizeMol(molecule)

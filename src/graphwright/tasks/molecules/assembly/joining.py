@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphwright.graphs.molecules import accepted
 from graphwright.tasks.molecules.assembly.counts import Counts
 from graphwright.tasks.molecules.assembly.environments import Environments
 from graphwright.tasks.molecules.assembly.identifiers import AROMATIC
@@ -178,7 +179,7 @@ def _strangeness(size: int) -> int:
 
 def molecule_of(skeleton: Skeleton, environments: Environments) -> Mol | None:
     """The molecule, with the hydrogens and charges of its environments; None where RDKit refuses it."""
-    from rdkit import Chem, rdBase
+    from rdkit import Chem
 
     table = environments.alphabet
     types = {
@@ -201,11 +202,4 @@ def molecule_of(skeleton: Skeleton, environments: Environments) -> Mol | None:
         molecule.AddBond(first, second, types[bond])
         if bond == AROMATIC:
             molecule.GetBondBetweenAtoms(first, second).SetIsAromatic(True)
-    with rdBase.BlockLogs():
-        try:
-            Chem.SanitizeMol(molecule)
-        except ValueError:
-            return None
-    if any(atom.GetNumRadicalElectrons() for atom in molecule.GetAtoms()):
-        return None
-    return molecule.GetMol()
+    return accepted(molecule)
