@@ -303,3 +303,15 @@ class Task(Protocol):
 
     def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
         """Draw a graph, at places (n, 2) if they are given."""
+
+
+def input_beside_graph(task: Task, given: Any, graph: Graph, title: str) -> Figure:
+    """A figure of an input and, to its right, of its graph."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    task.draw_input(given, left)
+    task.draw_graph(graph, right, None)
+    right.set_title(title, fontsize=10)
+    return figure

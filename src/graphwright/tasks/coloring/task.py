@@ -23,7 +23,7 @@ from graphwright.tasks.coloring.sample import ColoringSample
 from graphwright.tasks.coloring.sheet import draw_sheet
 from graphwright.tasks.coloring.summary import statistics
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, Extra, NamedInput, Places
+from graphwright.tasks.task import BadInput, Extra, NamedInput, Places, input_beside_graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,13 +154,7 @@ class Coloring:
         text: str | None = None,  # noqa: ARG002
     ) -> None:
         """Picture and graph, as SVG and PNG."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        self.draw_input(given, left)
-        self.draw_graph(graph, right, None)
-        right.set_title(title, fontsize=10)
+        figure = input_beside_graph(self, given, graph, title)
         for suffix in (".svg", ".png"):
             figure.savefig(path.with_name(path.name + suffix))
 

@@ -29,7 +29,7 @@ from graphwright.tasks.table.understood import (
     rejection,
     understand,
 )
-from graphwright.tasks.task import BadInput, Extra, NamedInput, Places, Rejection
+from graphwright.tasks.task import BadInput, Extra, NamedInput, Places, Rejection, input_beside_graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -271,13 +271,7 @@ class Table:
         text: str | None = None,  # noqa: ARG002
     ) -> None:
         """Input and graph, as SVG."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        self.draw_input(given, left)
-        self.draw_graph(graph, right, None)
-        right.set_title(title, fontsize=10)
+        figure = input_beside_graph(self, given, graph, title)
         figure.savefig(path.with_name(path.name + ".svg"))
 
     def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
