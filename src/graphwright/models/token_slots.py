@@ -86,11 +86,6 @@ class TokenSlots(nn.Module):
         self.told = nn.Parameter(torch.randn(width) / width**0.5)
         self.layers = decoder_layers(width, layers, heads, dropout)
 
-    @property
-    def slots(self) -> int:
-        """Number of slots, n."""
-        return self.kept + len(self.queries)
-
     def forward(self, tokens: Tokens) -> tuple[Tensor, SlotTokens]:
         """Slot states (b, n, width), zero at slots for want of tokens, and which tokens they were."""
         if tokens.owning is None:
