@@ -8,6 +8,7 @@ from graphwright.settings.presets import Preset, find_preset, presets
 from graphwright.settings.schema import (
     CORES,
     Accelerator,
+    Clock,
     CostKind,
     Loss,
     Matching,
@@ -40,6 +41,7 @@ __all__ = [
     "CORES",
     "ENCODERS",
     "Accelerator",
+    "Clock",
     "ColoringTask",
     "CostKind",
     "EncoderKind",

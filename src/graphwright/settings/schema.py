@@ -233,6 +233,13 @@ class Metric(StrEnum):
     EDGE_RECALL = "edge_recall"
 
 
+class Clock(StrEnum):
+    """What the time of a run is; beside other work only the processor's is the same for all."""
+
+    WALL = "wall"
+    PROCESSOR = "processor"
+
+
 class Train(Settings):
     """Optimiser, budget, data loading, devices."""
 
@@ -244,6 +251,8 @@ class Train(Settings):
     """Budget in steps."""
     minutes: Positive | None = None
     """Budget in minutes of training, over all sessions."""
+    clock: Clock = Clock.WALL
+    """What minutes and logged seconds count: time passed, or this process's processor time (without workers)."""
     start_from: str | None = None
     """Model whose weights a run begins with where names and shapes fit: a run's folder, a shipped name, a file."""
     optimizer: OptimizerKind = OptimizerKind.ADAMW

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs, inputs_to
-from graphwright.settings import CONFIG, Run, SlotKind, Train, to_yaml
+from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of, unusable_rows
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS, StepResult, build
@@ -111,6 +111,7 @@ class Session:
         self.sittings: list[dict[str, Any]] = []
         """Commit and hardware each time that the run was started or went on, and the step that it began with."""
         self.interrupts = Interrupts()
+        self.clock = process_time if train.clock is Clock.PROCESSOR else perf_counter
         self.start = 0.0
         """When the run would have started had it gone on without a break."""
         self.moment = _Moment.WHOLE
@@ -146,7 +147,7 @@ class Session:
     def _steps(self) -> bool:
         """Steps until the budget is used up or (the result says so) an interrupt asks to stop."""
         train = self.run.train
-        self.start = perf_counter() - self.progress.seconds
+        self.start = self.clock() - self.progress.seconds
         saved_at, interrupted = self.progress.seconds, False
         batches = self._batches()
         self.wrapped.train()
@@ -226,7 +227,7 @@ class Session:
 
         On separate clocks the ranks would stop, and save, at different steps, and wait for each other for ever.
         """
-        seconds, stop = perf_counter() - self.start, self.interrupts.pending
+        seconds, stop = self.clock() - self.start, self.interrupts.pending
         terms = torch.cat([result.terms, result.loss.detach()[None]]).double()
         if self.fabric.world_size > 1:
             first = self.fabric.is_global_zero

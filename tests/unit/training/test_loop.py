@@ -123,6 +123,17 @@ def test_a_budget_in_minutes_ends_the_run_in_time(tmp_path):
     assert rates[-1] < max(rates)
 
 
+def test_a_budget_of_processor_time_does_not_count_waiting(tmp_path, monkeypatch):
+    """Beside other work a run waits; what it is compared by must not depend on that."""
+    wall = [0.0]
+    monkeypatch.setattr("graphwright.training.loop.perf_counter", lambda: wall.append(wall[-1] + 3600) or wall[-1])
+    seconds = {
+        clock: train(tiny_settings(train={"steps": 2, "clock": clock}), tmp_path / clock).progress.seconds
+        for clock in ("processor", "wall")
+    }
+    assert seconds["processor"] < 3600 <= seconds["wall"]
+
+
 def test_the_best_checkpoint_is_that_of_the_best_validation_and_of_equals_the_later_one(tmp_path, monkeypatch):
     values = iter([5.0, 20.0, 10.0, 20.0, 15.0])
     measured(monkeypatch, "isomorphic", values)
