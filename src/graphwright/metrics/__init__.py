@@ -1,12 +1,9 @@
 """How good predicted graphs are: exact matches, edit distances with proofs, and the paper's own figures."""
 
-from graphwright.metrics.agreement import Agreement
-from graphwright.metrics.aligned import AlignedErrors, AlignedSlots, aligned_errors
+from graphwright.metrics.aligned import Agreement, AlignedErrors, AlignedSlots, aligned_errors
 from graphwright.metrics.bootstrap import Interval, bootstrap_interval
 from graphwright.metrics.edit import EditDistance, edit_distance, edit_distances
-from graphwright.metrics.evaluation import evaluate_graphs
-from graphwright.metrics.isomorphism import is_isomorphic_skeleton, skeleton
-from graphwright.metrics.report import Report
+from graphwright.metrics.evaluation import Report, evaluate_graphs, is_isomorphic_skeleton, skeleton
 
 __all__ = [
     "Agreement",

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from graphwright.graphs import Graph, is_isomorphic
 from graphwright.graphs.molecules import MoleculeError, is_molecule, molecule_from_graph
+from graphwright.metrics.evaluation import is_isomorphic_skeleton
 
 if TYPE_CHECKING:
     from rdkit.DataStructs import ExplicitBitVect
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-
-_SKELETON_BOND = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +55,7 @@ def chemistry_metrics(predicted: Sequence[Graph], target: Sequence[Graph]) -> Ch
         same,
         similarities,
         np.array(
-            [
-                is_isomorphic(skeleton(guess), skeleton(truth))
-                for guess, truth in zip(predicted, target, strict=True)
-            ],
-            bool,
+            [is_isomorphic_skeleton(guess, truth) for guess, truth in zip(predicted, target, strict=True)], bool
         ),
     )
 
@@ -76,8 +71,3 @@ def fingerprint(graph: Graph) -> ExplicitBitVect | None:
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=2048)
     bits: ExplicitBitVect = generator.GetFingerprint(molecule)
     return bits
-
-
-def skeleton(graph: Graph) -> Graph:
-    """The graph with every bond of the same label."""
-    return Graph(graph.node_labels, graph.edges, np.full(len(graph.edges), _SKELETON_BOND), graph.vocabulary)

@@ -7,12 +7,18 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from graphwright.graphs import Graph, Vocabulary
-from graphwright.metrics.bounds import branch_bound, branch_costs, half_up, multiset_difference
-from graphwright.metrics.branch_and_bound import branch_and_bound
-from graphwright.metrics.frontier import Frontier, detours, price
-from graphwright.metrics.local_search import improve, swap_changes
-from graphwright.metrics.pairs import GraphPairs, assign, channel_weight, edge_channels
-from graphwright.metrics.starts import align_neighbourhoods, frank_wolfe, starting_alignments
+from graphwright.metrics.edit import align_neighbourhoods, frank_wolfe, starting_alignments
+from graphwright.metrics.pairs import (
+    GraphPairs,
+    assign,
+    branch_bound,
+    branch_costs,
+    channel_weight,
+    edge_channels,
+    half_up,
+    multiset_difference,
+)
+from graphwright.metrics.search import Frontier, branch_and_bound, detours, improve, price, swap_changes
 from unit.metrics.graph_pairs import LABELLED, PLAIN, least_alignment, random_graph, region_graph
 
 both_vocabularies = pytest.mark.parametrize("vocabulary", [PLAIN, LABELLED], ids=["plain", "labelled"])
