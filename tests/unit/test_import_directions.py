@@ -12,7 +12,7 @@ SOURCE = Path(graphwright.__file__).parent
 
 # From the ground up. A package may import earlier rows and itself, but not its neighbours in the same row.
 LAYERS = (
-    {"graphs", "transport"},
+    {"graphs", "registry", "transport"},
     {"losses", "decoding", "spectra"},
     {"metrics", "settings"},
     {"models"},
