@@ -12,6 +12,7 @@ SOURCE = Path(graphwright.__file__).parent
 
 # From the ground up. A package may import earlier rows and itself, but not its neighbours in the same row.
 LAYERS = (
+    {"files"},
     {"graphs", "registry", "transport"},
     {"losses", "decoding", "spectra"},
     {"metrics", "settings"},
@@ -88,6 +89,10 @@ def test_a_package_imports_only_what_is_below_it(path):
     assert forbidden(path.read_text(), module) == []
 
 
+def test_files_import_nothing_of_graphwright():
+    assert forbidden((SOURCE / "files.py").read_text(), ("graphwright", "files")) == []
+
+
 @pytest.mark.parametrize("path", CORE, ids=name_of)
 def test_the_core_imports_optional_libraries_only_where_it_needs_them(path):
     assert not eager(path.read_text()) & OPTIONAL
@@ -95,8 +100,8 @@ def test_the_core_imports_optional_libraries_only_where_it_needs_them(path):
 
 @pytest.mark.parametrize("own", sorted(HEIGHT))
 @pytest.mark.parametrize("ground", ["graphs", "transport"])
-def test_the_ground_floor_may_import_nothing_but_itself(ground, own):
-    expected = [] if own == ground else [f"graphwright.{own}.thing"]
+def test_the_ground_floor_may_import_nothing_but_itself_and_files(ground, own):
+    expected = [] if own in (ground, "files") else [f"graphwright.{own}.thing"]
     assert forbidden(f"from graphwright.{own} import thing", ("graphwright", ground)) == expected
 
 

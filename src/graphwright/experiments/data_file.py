@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 
+from graphwright.files import sha256_of
 from graphwright.settings import TaskSettings
 from graphwright.tasks.molecules.prepare.manifest import MANIFEST
 
@@ -30,5 +30,4 @@ def data_sha256(task: TaskSettings) -> str | None:
 @cache
 def _sha256(path: Path, size: int, changed: int) -> str:  # noqa: ARG001
     """Read once as long as size and time of change are the same: a key is asked for often, and files are large."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)

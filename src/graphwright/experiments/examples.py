@@ -23,10 +23,11 @@ from graphwright.experiments.reproduction import (
 from graphwright.experiments.store import RECORD, State, Store
 from graphwright.experiments.summary import measure
 from graphwright.experiments.table import RECORDS
+from graphwright.files import SHIPPED_MODELS
 from graphwright.report import comparison_sheet, evaluate_saved, pick_examples
 from graphwright.report.record import run_record
 from graphwright.settings import TaskSettings
-from graphwright.training.saved_model import SHIPPED, SavedModel, load_model, shipped_names
+from graphwright.training.saved_model import SavedModel, load_model, shipped_names
 
 SHOWN = 3
 """Examples of each task."""
@@ -104,7 +105,7 @@ def _finished(configuration: Configuration, store: Store) -> Path | None:
 
 def _shipped_source(name: str, folder: Path) -> str:
     """What a shipped model is, in place of the grid's own data and budget; its record is put beside the page."""
-    record = json.loads((SHIPPED / name / RECORD).read_text(encoding="utf-8"))
+    record = json.loads((SHIPPED_MODELS / name / RECORD).read_text(encoding="utf-8"))
     (folder / RECORDS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     settings, progress = record["settings"], record["progress"]
     return (

@@ -17,7 +17,7 @@ from graphwright.experiments.findings import EXACT, LOOSE, POSITIONS, SIZE, Find
 from graphwright.experiments.grid import Scale
 from graphwright.experiments.propositions import CYCLE, TRIANGLES, adjacency, every_permutation, ring_plan, value
 from graphwright.experiments.reproduction import PAGE, page_folder
-from graphwright.experiments.store import write_json
+from graphwright.files import write_json
 from graphwright.graphs import drawing
 from graphwright.training.provenance import commit, hardware
 from graphwright.transport import Objective

@@ -11,9 +11,10 @@ from graphwright.experiments.expansion import Configuration, expand
 from graphwright.experiments.figures import draw, write_figure
 from graphwright.experiments.grid import Grid, Scale
 from graphwright.experiments.job import Job
-from graphwright.experiments.store import FAILURE, RECORD, State, Store, write_json
+from graphwright.experiments.store import FAILURE, RECORD, State, Store
 from graphwright.experiments.summary import Measured, measure
 from graphwright.experiments.table import RECORDS, markdown, rows_of, write_csv
+from graphwright.files import write_json
 
 PAGE = "README.md"
 RUNS = "runs"

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from graphwright.experiments.job import Job
-from graphwright.experiments.store import read_json, write_json
+from graphwright.experiments.store import read_json
 from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.experiments.work import with_threads
+from graphwright.files import write_json
 from graphwright.models import inputs_to
 from graphwright.settings import Accelerator, Run
 from graphwright.tasks import resolved, task_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphwright.experiments.job import Job
-from graphwright.tasks.folder_lock import is_locked, lock_folder
+from graphwright.files import is_locked, lock_folder
 from graphwright.training import checkpoint as checkpoints
 
 RECORD, FAILURE, SAMPLES = "record.json", "failure.json", "samples.csv"
@@ -80,13 +79,6 @@ def read_json(path: Path) -> dict[str, Any] | None:
             f"{path} is damaged (an object was expected): delete its folder, and the job is done again"
         )
     return found
-
-
-def write_json(path: Path, facts: dict[str, Any]) -> None:
-    """Write so that a kill leaves either no file or a whole one."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    os.replace(draft, path)
 
 
 def locked(folder: Path) -> AbstractContextManager[None]:

@@ -13,8 +13,9 @@ from traceback import format_exc
 from typing import Any
 
 from graphwright.experiments.job import FORMAT, Job
-from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, read_json, write_json
+from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, read_json
 from graphwright.experiments.untrained import evaluate_untrained
+from graphwright.files import write_json
 from graphwright.metrics import Report
 from graphwright.report import evaluate_saved
 from graphwright.report.record import run_record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from graphwright.files import replacing
 from graphwright.spectra.annotation import DEFAULT_PPM, table_of
 from graphwright.spectra.files.parquet_file import check_peak_columns, first_line
 from graphwright.spectra.spectrum import Origin, SpectrumError
@@ -81,7 +81,7 @@ def annotate_parquet(
     told to `on_error`; without it, the first is raised. The destination appears whole or not at all.
     """
     path, parts = str(source), []
-    with _parquet(path) as file, _replacing(Path(destination)) as scratch:
+    with _parquet(path) as file, replacing(Path(destination)) as scratch:
         schema = _annotated_schema(file.schema_arrow, path, tolerance_ppm)
         with pq.ParquetWriter(scratch, schema, compression="zstd") as writer:
             first_row = 1
@@ -203,14 +203,3 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
             yield file
     except (pa.ArrowException, OSError) as problem:
         raise SpectrumError(Origin(path), f"not a Parquet file that can be read: {first_line(problem)}") from None
-
-
-@contextmanager
-def _replacing(destination: Path) -> Iterator[Path]:
-    """A file beside the destination that takes its place when all went well."""
-    scratch = destination.with_name(f".{destination.name}.{os.getpid()}.part")
-    try:
-        yield scratch
-        os.replace(scratch, destination)
-    finally:
-        scratch.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+
+from graphwright.files import commit, draft_of, sha256_of
 
 FORMAT = 1
 ATTEMPTS = 5
@@ -39,13 +40,11 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     the new checkpoint replaces the old, so a kill at any time leaves a whole one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.parent / f".{path.name}.draft"
+    draft = draft_of(path)
     save_file({name: tensor.detach().contiguous().cpu() for name, tensor in checkpoint.tensors.items()}, draft)
-    digest = _digest(draft)
+    digest = sha256_of(draft)
     tensor_file = path.parent / f"{path.name}-{digest[:12]}.safetensors"
-    _sync(draft)
-    os.replace(draft, tensor_file)
-    _sync_folder(path.parent)
+    commit(draft, tensor_file)
     facts = dict(checkpoint.facts)
     record = {
         "format": FORMAT,
@@ -54,12 +53,10 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
         "facts_sha256": _facts_digest(facts),
         "facts": facts,
     }
-    note = path.parent / f".{path.name}.json.draft"
+    note = draft_of(_note(path))
     note.write_text(json.dumps(record, indent=2) + "\n")
     shutil.copymode(note, tensor_file)  # whoever may read the one may read the other
-    _sync(note)
-    os.replace(note, _note(path))
-    _sync_folder(path.parent)
+    commit(note, _note(path))
     for other in path.parent.glob(f"{path.name}-*.safetensors"):
         if other != tensor_file:
             other.unlink()
@@ -109,7 +106,7 @@ def _load_tensors(path: Path, record: dict[str, Any]) -> Checkpoint:
     if not tensor_file.is_file():
         raise CheckpointError(f"{tensor_file}, which {note} names, does not exist")
     try:
-        if _digest(tensor_file) != record["sha256"]:
+        if sha256_of(tensor_file) != record["sha256"]:
             raise CheckpointError(f"{tensor_file} is truncated or altered: its checksum is not the one in {note}")
         return Checkpoint(load_file(tensor_file), record["facts"])
     except (OSError, SafetensorError) as error:
@@ -120,25 +117,5 @@ def _note(path: Path) -> Path:
     return path.parent / f"{path.name}.json"
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _facts_digest(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make renames inside the folder outlive a power cut; elsewhere than on POSIX that is left to the system."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any, Protocol
+
+from graphwright.files import write_text
 
 COLUMNS = (
     "step", "seconds", "learning_rate", "samples_per_second", "loss", "presence", "node_labels", "edge_labels",
@@ -42,8 +43,8 @@ class RunLog:
             for record in read_log(self.jsonl)
             if record["step"] <= (validated if VALIDATION in record else step)
         ]
-        _replace(self.jsonl, "".join(json.dumps(record) + "\n" for record in kept))
-        _replace(self.csv, ",".join(COLUMNS) + "\n" + "".join(map(_row, kept)))
+        write_text(self.jsonl, "".join(json.dumps(record) + "\n" for record in kept))
+        write_text(self.csv, ",".join(COLUMNS) + "\n" + "".join(map(_row, kept)))
         self._board = _tensorboard(folder, step)
 
     def write(self, record: dict[str, Any]) -> None:
@@ -80,13 +81,6 @@ def _row(record: dict[str, Any]) -> str:
     line = io.StringIO()
     csv.DictWriter(line, COLUMNS, extrasaction="ignore", lineterminator="\n").writerow(record)
     return line.getvalue()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a kill leaves either the old or the new one."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text)
-    os.replace(draft, path)
 
 
 def _tensorboard(folder: Path, step: int) -> _Writer | None:

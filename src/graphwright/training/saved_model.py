@@ -15,6 +15,7 @@ from torch import Tensor
 from graphwright.decoding import Formula, Library, Placement, harden
 from graphwright.decoding.candidates import Candidate
 from graphwright.decoding.memory import Memory
+from graphwright.files import SHIPPED_MODELS
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.models import GraphPredictor
 from graphwright.settings import MatchingKind, Run
@@ -28,8 +29,6 @@ from graphwright.training.packed_library import packed, unpacked
 from graphwright.training.packed_memory import packed_memory, unpacked_memory
 from graphwright.training.recall import Recalling
 
-SHIPPED = Path(__file__).parents[1] / "shipped"
-"""Models that come with the package, a folder each."""
 MODEL_NAME = "model"
 KEPT = ("settings", "progress", "sittings")
 """Facts of a run that go along with its model."""
@@ -188,7 +187,7 @@ def confidence(prediction: Prediction) -> Tensor:
 
 def shipped_names() -> list[str]:
     """Names of the models that come with the package."""
-    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{MODEL_NAME}.json"))
+    return sorted(path.parent.name for path in SHIPPED_MODELS.glob(f"*/{MODEL_NAME}.json"))
 
 
 def load_model(source: str) -> SavedModel:
@@ -247,6 +246,6 @@ def _checkpoint_path(source: str) -> Path:
     if path.suffix == ".json":
         return path.with_suffix("")
     if source in shipped_names():
-        return SHIPPED / source / MODEL_NAME
+        return SHIPPED_MODELS / source / MODEL_NAME
     known = ", ".join(shipped_names()) or "none"
     raise CheckpointError(f"no model {source!r}: give a run's folder, a model's .json file, or one of: {known}")

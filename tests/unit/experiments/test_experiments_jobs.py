@@ -22,9 +22,9 @@ from graphwright.experiments.store import BusyError, locked, read_json
 from graphwright.experiments.summary import measure
 from graphwright.experiments.table import markdown, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
+from graphwright.files import LOCK, PAUSE, is_locked
 from graphwright.settings import ColoringTask, FingerprintTask, Loss, Matching, Model, Run, SpectrumTask, Train
 from graphwright.settings.tasks import TASKS
-from graphwright.tasks.folder_lock import LOCK, PAUSE, is_locked
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training import loop, train
 from graphwright.training.log import read_log

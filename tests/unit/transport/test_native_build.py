@@ -78,7 +78,7 @@ def test_without_a_home_the_cache_is_asked_for(monkeypatch):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(build.Path, "home", homeless)
     with pytest.raises(BuildError, match="GRAPHWRIGHT_CACHE"):
-        build.cache_folder()
+        build.build()
 
 
 def test_kernels_can_be_switched_off(monkeypatch):

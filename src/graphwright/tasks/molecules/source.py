@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from graphwright.files import sha256_of, shipped_table
 from graphwright.graphs.molecules import MoleculeError, parse_smiles
 from graphwright.tasks.molecules.prepare.columns import smiles_column
 from graphwright.tasks.molecules.prepare.lines import LineReader, SourceError
 from graphwright.tasks.molecules.prepare.sources import Source, SourceKind
 from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, tenth
 
-SHIPPED = Path(__file__).parents[2] / "data"
-"""Data sets that come with the package, a Parquet file each."""
 MOLECULE_SETS = ("molecules", "qm9")
 SPLIT_COLUMN = "split"
 TENTHS = {"validation": 8, "test": 9}
@@ -55,8 +53,7 @@ class SmilesTable:
 
     def digest(self) -> str:
         """SHA-256 of the file."""
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(self.path)
 
     @cached_property
     def _tenths(self) -> NDArray[np.int64]:
@@ -66,12 +63,12 @@ class SmilesTable:
 
 def shipped_data() -> list[str]:
     """Names of the molecules that come with the package."""
-    return [name for name in MOLECULE_SETS if (SHIPPED / f"{name}.parquet").is_file()]
+    return [name for name in MOLECULE_SETS if shipped_table(name)]
 
 
 def find_data(name: str) -> Path:
     """The file of a shipped data set's name, or of a path."""
-    path = SHIPPED / f"{name}.parquet" if name in shipped_data() else Path(name)
+    path = (shipped_table(name) if name in MOLECULE_SETS else None) or Path(name)
     if not path.is_file():
         known = ", ".join(shipped_data()) or "none is installed"
         raise ValueError(f"no data {name!r}: give a file with SMILES, or the name of a data set ({known})")

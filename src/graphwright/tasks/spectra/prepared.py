@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -12,13 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphwright.files import cache_folder, sha256_of, shipped_table
 from graphwright.graphs.molecules import MoleculeError
 from graphwright.spectra import Spectrum, SpectrumError, annotate_parquet, clean, read_spectra
 from graphwright.tasks.spectra.scaffold import Structure, structure_of
-from graphwright.transport.native.build import cache_folder
 
-SHIPPED = Path(__file__).parents[2] / "data"
-"""Data sets that come with the package, a Parquet file each."""
 VERSION = 1
 """Of the prepared columns: a change of them needs another number, lest an old file be taken."""
 TARGET = ("scaffold_atoms", "scaffold_bonds")
@@ -44,17 +41,10 @@ SCHEMA = pa.schema(
 
 def find_spectra(name: str) -> Path:
     """The file of a shipped data set's name, or of a path."""
-    shipped = SHIPPED / f"{name}.parquet"
-    path = shipped if shipped.is_file() else Path(name)
+    path = shipped_table(name) or Path(name)
     if not path.is_file():
         raise ValueError(f"no data {name!r}: give a file of spectra with structures, or massbank_ms2scaffold")
     return path
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def prepared(path: Path, tolerance: float) -> Path:
@@ -63,18 +53,19 @@ def prepared(path: Path, tolerance: float) -> Path:
     Parquet files that have the target's columns are taken row by row as they are; of others, the spectra are
     cleaned, and the scaffolds are those of their SMILES.
     """
-    target = cache_folder() / "spectra" / f"{path.stem}-{digest_of(path)[:16]}-{tolerance:g}ppm-{VERSION}.parquet"
+    target = cache_folder() / "spectra" / f"{path.stem}-{sha256_of(path)[:16]}-{tolerance:g}ppm-{VERSION}.parquet"
     if target.exists():
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if _has_target(path):
-            annotate_parquet(path, target, tolerance, on_error=_left_raw)
-        else:
-            with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        # Others may be at the same file: each makes its own, and the last one stays.
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            plain, annotated = path, Path(folder) / target.name
+            if not _has_target(path):
                 plain = Path(folder) / "plain.parquet"
                 _write(path, plain)
-                annotate_parquet(plain, target, tolerance, on_error=_left_raw)
+            annotate_parquet(plain, annotated, tolerance, on_error=_left_raw)
+            annotated.replace(target)
     except PermissionError as error:
         raise ValueError(
             f"cannot write to {target.parent}: {error.strerror}; name another folder in GRAPHWRIGHT_CACHE"

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from graphwright.files import sha256_of
 from graphwright.graphs.molecules import BONDS
 from graphwright.spectra import AnnotatedPeaks, load_annotated
 from graphwright.spectra.spectrum import MOST_MZ
-from graphwright.tasks.spectra.prepared import digest_of, prepared
+from graphwright.tasks.spectra.prepared import prepared
 from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split
 from graphwright.tasks.task import Rejection
 
@@ -91,7 +92,7 @@ class SpectrumTable:
 
     def digest(self) -> str:
         """SHA-256 of the file."""
-        return digest_of(self.path)
+        return sha256_of(self.path)
 
     def rejections(self, elements: Sequence[str], capacity: int) -> list[Rejection]:
         """The rows that no sample can be made of, in their order."""

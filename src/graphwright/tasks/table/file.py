@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from graphwright.files import sha256_of
 from graphwright.tasks.table.fault import RowError
 
 LONGEST_CELL = 2**27
@@ -37,8 +37,7 @@ class TableFile:
 
     def digest(self) -> str:
         """SHA-256 of the file."""
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(self.path)
 
 
 def read_table(path: Path) -> TableFile:

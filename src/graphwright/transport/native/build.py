@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+from graphwright.files import NoCacheError, cache_folder
+
 SOURCES = Path(__file__).parent
 FLAGS = (
     "-std=c++17",
@@ -34,7 +36,10 @@ class BuildError(RuntimeError):
 def build() -> Path:
     """The compiled library, from the cache if it was built before by this compiler for this processor."""
     compiler = find_compiler()
-    target = cache_folder() / f"kernels-{fingerprint(compiler)}.so"
+    try:
+        target = cache_folder() / f"kernels-{fingerprint(compiler)}.so"
+    except NoCacheError as error:
+        raise BuildError(str(error)) from error
     if not target.exists():
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -56,17 +61,6 @@ def find_compiler() -> str:
         if found:
             return found
     raise BuildError(f"no C++ compiler {named!r} ($CXX)" if named else "no C++ compiler on the path")
-
-
-def cache_folder() -> Path:
-    """$GRAPHWRIGHT_CACHE, or graphwright's folder in the user's cache."""
-    own, shared = os.environ.get("GRAPHWRIGHT_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    if own:
-        return Path(own)
-    try:
-        return Path(shared or Path.home() / ".cache") / "graphwright"
-    except RuntimeError as error:  # a container's user may have no home
-        raise BuildError("no home folder to build in; $GRAPHWRIGHT_CACHE names another") from error
 
 
 def fingerprint(compiler: str) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphwright.files import SHIPPED_DATA, sha256_of, write_json
 from graphwright.graphs.molecules import MoleculeError, parse_smiles
 from graphwright.tasks.molecules.assembly.alphabet import Alphabet, make_alphabet
-from graphwright.tasks.molecules.source import SHIPPED, SmilesTable, find_data, read_smiles
+from graphwright.tasks.molecules.source import SmilesTable, find_data, read_smiles
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
 
-SHIPPED_ALPHABET = SHIPPED / "environments.npz"
+SHIPPED_ALPHABET = SHIPPED_DATA / "environments.npz"
 
 
 @cache
@@ -60,9 +59,9 @@ def write_alphabet(names: Sequence[str], out: Path, advance: Callable[[int, int]
         "environments of radius 2": len(alphabet.wide.ids),
         "ring systems": len(alphabet.rings.ids),
         "rdkit": rdBase.rdkitVersion,
-        "sha256": hashlib.sha256(out.read_bytes()).hexdigest(),
+        "sha256": sha256_of(out),
     }
-    out.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n")
+    write_json(out.with_suffix(".json"), record)
     return alphabet
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from graphwright.tasks.folder_lock import LOCK, lock_folder
+from graphwright.files import DRAFT, LOCK, draft_of, lock_folder
 from graphwright.tasks.molecules.prepare.listing import PARTS
 from graphwright.tasks.molecules.prepare.manifest import (
     MANIFEST,
@@ -16,7 +16,7 @@ from graphwright.tasks.molecules.prepare.manifest import (
     refuse_difference,
     write_manifest,
 )
-from graphwright.tasks.molecules.prepare.shard_file import DRAFT, ShardRecord, read_records
+from graphwright.tasks.molecules.prepare.shard_file import ShardRecord, read_records
 
 
 def locked(folder: Path) -> AbstractContextManager[None]:
@@ -31,8 +31,8 @@ def open_folder(folder: Path, now: Manifest) -> Manifest:
         refuse_difference(folder, before, now)
         _clean(folder)
         return before
-    strangers = sorted(path.name for path in folder.iterdir() if path.name not in (LOCK, MANIFEST + DRAFT, SHARDS))
-    if strangers or any((folder / SHARDS).glob("*.parquet")):
+    ours = {LOCK, draft_of(folder / MANIFEST).name, SHARDS}
+    if any(path.name not in ours for path in folder.iterdir()) or any((folder / SHARDS).glob("*.parquet")):
         raise ManifestError(f"{folder} is not empty and has no {MANIFEST}: choose another --out")
     (folder / SHARDS).mkdir(exist_ok=True)
     _clean(folder)

@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from graphwright.files import replacing
 from graphwright.tasks.molecules.prepare.rejection import LONGEST_TEXT, Rejection
-from graphwright.tasks.molecules.prepare.shard_file import DRAFT, commit
 
 LISTING, PARTS = "rejected.csv.gz", "rejected"
 COLUMNS = ("source", "row", "id", "text", "reason", "detail")
@@ -25,20 +25,17 @@ def write_part(folder: Path, name: str, source: str, rejections: Iterable[Reject
         writer.writerow((source, rejection.row, rejection.id, *shown))
     parts = folder / PARTS
     parts.mkdir(exist_ok=True)
-    draft = parts / (name + DRAFT)
-    draft.write_bytes(gzip.compress(text.getvalue().encode("utf-8", "replace"), mtime=0))
-    commit(draft, parts / name)
+    with replacing(parts / name) as draft:
+        draft.write_bytes(gzip.compress(text.getvalue().encode("utf-8", "replace"), mtime=0))
 
 
 def join_parts(folder: Path) -> None:
     """One listing of all parts; gzip allows its members to be laid end to end."""
-    draft = folder / (LISTING + DRAFT)
-    with draft.open("wb") as joined:
+    with replacing(folder / LISTING) as draft, draft.open("wb") as joined:
         joined.write(gzip.compress((",".join(COLUMNS) + "\n").encode(), mtime=0))
         for part in sorted((folder / PARTS).glob("*.csv.gz")):
             with part.open("rb") as file:
                 shutil.copyfileobj(file, joined)
-    commit(draft, folder / LISTING)
 
 
 def remove_parts(folder: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from graphwright.files import write_text
 from graphwright.tasks.molecules.fingerprint import BITS, RADIUS
 from graphwright.tasks.molecules.prepare.connectivity import SPLIT_RULE
 from graphwright.tasks.molecules.prepare.settings import BLOCK_ROWS, PrepareSettings
-from graphwright.tasks.molecules.prepare.shard_file import DRAFT, ShardRecord, commit
+from graphwright.tasks.molecules.prepare.shard_file import ShardRecord
 from graphwright.tasks.molecules.prepare.sources import Source, SourceKind
 
 MANIFEST, SHARDS = "manifest.json", "shards"
@@ -95,9 +96,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest at once or not at all."""
-    draft = folder / (MANIFEST + DRAFT)
-    draft.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    commit(draft, folder / MANIFEST)
+    write_text(folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n")
 
 
 def refuse_difference(folder: Path, before: Manifest, now: Manifest) -> None:

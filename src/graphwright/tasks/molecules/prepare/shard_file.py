@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,13 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from graphwright.files import replacing
 from graphwright.tasks.molecules.prepare.batch import SCHEMA
 from graphwright.tasks.molecules.prepare.connectivity import SPLIT_NAMES
 from graphwright.tasks.molecules.prepare.rejection import ReasonCount
 from graphwright.tasks.molecules.prepare.settings import BLOCK_ROWS
 
 KEY = b"graphwright.shard"
-DRAFT = ".draft"
 
 
 class ShardRecord(BaseModel):
@@ -52,12 +51,13 @@ def by_split(molecules: pa.Table) -> list[pa.Table]:
 def write_shard(folder: Path, parts: Sequence[pa.Table], record: ShardRecord) -> None:
     """Write a shard at once or not at all; no row group holds two splits."""
     schema = SCHEMA.with_metadata({KEY: record.model_dump_json().encode()})
-    draft = folder / (record.name + DRAFT)
-    with pq.ParquetWriter(draft, schema, compression="zstd", use_dictionary=["split"]) as writer:
+    with (
+        replacing(folder / record.name) as draft,
+        pq.ParquetWriter(draft, schema, compression="zstd", use_dictionary=["split"]) as writer,
+    ):
         for part in parts:
             if part.num_rows:
                 writer.write_table(part.cast(schema), row_group_size=BLOCK_ROWS)
-    commit(draft, folder / record.name)
 
 
 def read_record(path: Path) -> ShardRecord:
@@ -72,16 +72,3 @@ def read_records(folder: Path) -> Iterator[ShardRecord]:
     """Records of all shards in a folder, in the order of sources and rows."""
     for path in sorted(folder.glob("*.parquet")):
         yield read_record(path)
-
-
-def commit(draft: Path, path: Path) -> None:
-    """Let a finished draft take its place in one step, so that a kill leaves the old file or the new one."""
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    if os.name == "posix":
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
