@@ -37,7 +37,8 @@ smoke: $(STAMP)
 	$(BIN)/graphwright reproduce all --scale smoke --out build/smoke
 
 bench: $(STAMP)
-	$(BIN)/graphwright bench all
+	mkdir -p build
+	$(BIN)/python -m benchmarks all --json build/bench.json
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse.csgraph import connected_components
 
-from graphwright.bench.coloring_reference import plain_borders, plain_labels
+from benchmarks.data import plain_borders, plain_labels
 from graphwright.tasks.coloring import SPLITS, ColoringConfig, Split, augment, generate
 from graphwright.tasks.coloring.dsatur import four_coloring
 from graphwright.tasks.coloring.regions import border_lengths, region_labels

@@ -23,7 +23,6 @@ LAYERS = (
     {"report"},
     {"baselines"},
     {"experiments"},
-    {"bench", "serve"},
     {"cli"},
 )
 HEIGHT = {package: height for height, row in enumerate(LAYERS) for package in row}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from graphwright import __version__
-from graphwright.cli import bench, data, evaluate, export, predict, report, reproduce, train
+from graphwright.cli import data, evaluate, export, predict, report, reproduce, train
 from graphwright.cli.exit_codes import DONE, INTERNAL, INTERRUPTED, SOME_FAILED, USAGE
 from graphwright.cli.memory import keep_freed_memory
 
-__all__ = ["DONE", "INTERNAL", "INTERRUPTED", "SOME_FAILED", "USAGE", "main", "parser"]
+__all__ = ["DONE", "INTERNAL", "INTERRUPTED", "SOME_FAILED", "USAGE", "guarded", "main", "parser"]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,26 +26,35 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--version", action="version", version=f"graphwright {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (train, evaluate, predict, data, report, export, reproduce, bench):
+    for command in (train, evaluate, predict, data, report, export, reproduce):
         command.add_parser(commands)
     return result
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; never end in a bare traceback."""
+    """Run a command."""
     keep_freed_memory()
-    try:
+
+    def command() -> int:
         words, overrides = train.split(sys.argv[1:] if argv is None else argv)
         arguments = parser().parse_args(words, argparse.Namespace(overrides=overrides, from_shell=argv is None))
         code: int = arguments.run(arguments)
         return code
+
+    return guarded("graphwright", command)
+
+
+def guarded(program: str, command: Callable[[], int]) -> int:
+    """The exit code of a command, which never ends in a bare traceback; `program` begins its error messages."""
+    try:
+        return command()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except (ValueError, ImportError, OSError) as error:
         if os.environ.get("GRAPHWRIGHT_DEBUG"):
             raise
-        print(f"graphwright: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return USAGE
     except Exception as error:
         if os.environ.get("GRAPHWRIGHT_DEBUG"):
@@ -54,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         further = (
             "\nSet GRAPHWRIGHT_DEBUG=1 to see where, and please report it." if train.is_first_process() else ""
         )
-        print(f"graphwright: internal error: {type(error).__name__}: {error}{further}", file=sys.stderr)
+        print(f"{program}: internal error: {type(error).__name__}: {error}{further}", file=sys.stderr)
         return INTERNAL
 
 

@@ -120,7 +120,7 @@ class SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.
 
         That takes up to a minute and a C++ compiler, and pays where inputs come one at a time for long; large
-        batches are not faster (`graphwright bench prediction`).
+        batches are not faster (`python -m benchmarks prediction`).
         """
         return replace(self, predictor=cast(GraphPredictor, torch.compile(self.predictor, dynamic=False)))
 

@@ -1,44 +1,21 @@
-"""Exit codes, messages, JSON: what scripts rely on."""
-
-import json
+"""Exit codes and messages: what scripts rely on."""
 
 import pytest
 
-from graphwright.bench import BENCHMARKS, Row
 from graphwright.cli import main as cli
 
-ROW = Row("mirror descent", 10, 128, 1, 0.5, "ot.batch", 2.0, 0.1, 0.2)
 
+@pytest.fixture
+def failing(monkeypatch):
+    """Makes `graphwright report` end in an error."""
 
-def test_bench_prints_a_table_and_writes_the_contract(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(BENCHMARKS, "plans", lambda: iter([ROW]))
-    out = tmp_path / "deep" / "plans.json"
-    assert cli.main(["bench", "plans", "--json", str(out)]) == cli.DONE
-    printed = capsys.readouterr().out
-    assert "mirror descent" in printed
-    assert "4.0x" in printed
-    assert json.loads(out.read_text()) == [
-        {
-            "name": "mirror descent",
-            "n": 10,
-            "batch": 128,
-            "threads": 1,
-            "ours_ms": 0.5,
-            "peer": "ot.batch",
-            "peer_ms": 2.0,
-            "ratio": 4.0,
-            "ours_objective": 0.1,
-            "peer_objective": 0.2,
-        }
-    ]
+    def replace(error):
+        def run(_):
+            raise error
 
+        monkeypatch.setattr("graphwright.cli.report.run", run)
 
-def failing(error):
-    def rows():
-        raise error
-        yield
-
-    return rows
+    return replace
 
 
 @pytest.mark.parametrize(
@@ -50,21 +27,23 @@ def failing(error):
         (RuntimeError("boom"), cli.INTERNAL, "internal error: RuntimeError: boom"),
     ],
 )
-def test_errors_are_one_line_with_the_right_code(monkeypatch, capsys, error, code, message):
+def test_errors_are_one_line_with_the_right_code(monkeypatch, capsys, failing, error, code, message):
     monkeypatch.delenv("GRAPHWRIGHT_DEBUG", raising=False)
-    monkeypatch.setitem(BENCHMARKS, "plans", failing(error))
-    assert cli.main(["bench", "plans"]) == code
+    failing(error)
+    assert cli.main(["report", "runs/tiny"]) == code
     assert message in capsys.readouterr().err
 
 
-def test_debug_shows_where_an_internal_error_came_from(monkeypatch):
+def test_debug_shows_where_an_internal_error_came_from(monkeypatch, failing):
     monkeypatch.setenv("GRAPHWRIGHT_DEBUG", "1")
-    monkeypatch.setitem(BENCHMARKS, "plans", failing(RuntimeError("boom")))
+    failing(RuntimeError("boom"))
     with pytest.raises(RuntimeError, match="boom"):
-        cli.main(["bench", "plans"])
+        cli.main(["report", "runs/tiny"])
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["bench"], ["bench", "nonsense"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["report"], ["reproduce", "table1", "--scale", "nonsense"]]
+)
 def test_wrong_usage_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
@@ -77,5 +56,6 @@ def test_help_names_every_command_and_exit_code(capsys):
         cli.main(["--help"])
     assert stop.value.code == cli.DONE
     printed = " ".join(capsys.readouterr().out.split())
-    assert "bench" in printed
+    for command in ("train", "evaluate", "predict", "data", "report", "export", "reproduce"):
+        assert command in printed
     assert "3 interrupted" in printed

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from graphwright.bench.coloring_reference import plain_borders, plain_labels
+from benchmarks.data import plain_borders, plain_labels
 from graphwright.tasks.coloring.regions import border_lengths, draw_pixels, draw_size, region_labels
 
 # Mean sizes and numbers of samples of the paper's Table 3.

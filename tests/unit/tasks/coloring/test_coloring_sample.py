@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
-from graphwright.bench.coloring_reference import plain_borders, plain_labels, plain_sample
+from benchmarks.data import plain_borders, plain_labels, plain_sample
 from graphwright.tasks.coloring import (
     COLORS,
     RGB,
