@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from benchmarks.measurement import Row, median_milliseconds
 from graphwright.graphs import Graph
 from graphwright.tasks.coloring import ColoringConfig, ColoringSample, Split, generate
-from graphwright.tasks.coloring.dsatur import four_coloring
 from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY, standard_noise
-from graphwright.tasks.coloring.regions import draw_pixels, draw_size
-from graphwright.tasks.coloring.stream import stream
+from graphwright.tasks.coloring.sample import draw_pixels, draw_size, four_coloring, stream
 from graphwright.training.threads import threads
 
 

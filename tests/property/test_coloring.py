@@ -8,8 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from benchmarks.data import plain_borders, plain_labels
 from graphwright.tasks.coloring import SPLITS, ColoringConfig, Split, augment, generate
-from graphwright.tasks.coloring.dsatur import four_coloring
-from graphwright.tasks.coloring.regions import border_lengths, region_labels
+from graphwright.tasks.coloring.sample import border_lengths, four_coloring, region_labels
 
 quick = settings(deadline=None, max_examples=60)
 splits = st.sampled_from(SPLITS)

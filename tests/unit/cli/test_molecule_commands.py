@@ -78,7 +78,7 @@ def test_predict_says_whether_an_answer_has_the_fingerprint(tiny_molecule_run, t
 
 
 def test_the_tautomer_that_is_drawn_is_the_one_that_is_answered(tiny_molecule_run, tmp_path):
-    from graphwright.tasks.molecules.drawing import structure_svg
+    from graphwright.tasks.molecules.targets import structure_svg
 
     path = tmp_path / "few.smi"
     path.write_text("Cc1ccn[nH]1\nCc1cc[nH]n1\n")

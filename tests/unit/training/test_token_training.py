@@ -8,8 +8,8 @@ from graphwright.settings import Run, load_run
 from graphwright.settings.errors import SettingsError
 from graphwright.settings.overrides import Override
 from graphwright.tasks import task_of
+from graphwright.tasks.molecules.dataset import read_molecule
 from graphwright.tasks.molecules.fingerprint import NO_BIT
-from graphwright.tasks.molecules.sample import read_molecule
 from graphwright.training import build, evaluate_predictor, train
 from graphwright.training import checkpoint as checkpoints
 from graphwright.training.decoders import Decoder

@@ -1,13 +1,9 @@
 """Coloring: from a noisy picture of coloured regions to the graph of which region touches which."""
 
-from graphwright.tasks.coloring.config import ColoringConfig
-from graphwright.tasks.coloring.dataset import ColoringDataset
-from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY
-from graphwright.tasks.coloring.picture_file import read_picture
-from graphwright.tasks.coloring.sample import ColoringSample, augment, generate
-from graphwright.tasks.coloring.sheet import draw_sheet
-from graphwright.tasks.coloring.summary import ColoringStatistics, statistics
-from graphwright.tasks.coloring.task import Coloring, coloring_config
+from graphwright.tasks.coloring.dataset import ColoringDataset, ColoringStatistics, statistics
+from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY, read_picture
+from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample, augment, generate
+from graphwright.tasks.coloring.task import Coloring, coloring_config, draw_sheet
 from graphwright.tasks.split import SPLITS, Split
 
 __all__ = [

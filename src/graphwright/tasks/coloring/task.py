@@ -1,4 +1,4 @@
-"""Coloring as a task."""
+"""Coloring as a task, and its drawings."""
 
 from __future__ import annotations
 
@@ -15,19 +15,40 @@ from torch import Tensor, nn
 from graphwright.graphs import Graph, Vocabulary, draw
 from graphwright.models import ConvolutionalEncoder, SegformerEncoder
 from graphwright.settings import ColoringTask, EncoderKind, Model
-from graphwright.tasks.coloring.config import ColoringConfig
-from graphwright.tasks.coloring.dataset import ColoringDataset
-from graphwright.tasks.coloring.picture import RGB, VOCABULARY
-from graphwright.tasks.coloring.picture_file import read_picture
-from graphwright.tasks.coloring.sample import ColoringSample
-from graphwright.tasks.coloring.sheet import draw_sheet
-from graphwright.tasks.coloring.summary import statistics
+from graphwright.tasks.coloring.dataset import ColoringDataset, statistics
+from graphwright.tasks.coloring.picture import RGB, VOCABULARY, read_picture
+from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import BadInput, Extra, NamedInput, Places, input_beside_graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+def draw_sheet(samples: Sequence[ColoringSample], columns: int = 3) -> Figure:
+    """`columns` samples a row: each picture, and beside it its graph, nodes where their regions are."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
+    if not samples:
+        raise ValueError("samples must not be empty")
+    rows = -(-len(samples) // columns)
+    figure = Figure(figsize=(5.6 * columns, 2.9 * rows), layout="constrained")
+    panels = figure.subplots(rows, 2 * columns, squeeze=False)
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for sample, (left, right) in zip(samples, panels.reshape(-1, 2), strict=False):
+        side = sample.image.shape[-1]
+        left.imshow(sample.image.transpose(1, 2, 0), interpolation="nearest")
+        left.set_title(f"{side} x {side}", fontsize=9)
+        draw(sample.graph, right, sample.pixels[:, ::-1].astype(np.float64), RGB)
+        margin = 0.06 * side  # half a node, so that one at the rim is not cut
+        right.set_xlim(-margin, side - 1 + margin)
+        right.set_ylim(side - 1 + margin, -margin)
+        right.set_title(f"{sample.graph.size} nodes, {len(sample.graph.edges)} edges", fontsize=9)
+    return figure
 
 
 def coloring_config(task: ColoringTask) -> ColoringConfig:

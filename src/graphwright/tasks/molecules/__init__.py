@@ -1,10 +1,8 @@
 """Molecules: from a fingerprint back to the molecule."""
 
-from graphwright.tasks.molecules.dataset import MoleculeDataset, NoMoleculeError
-from graphwright.tasks.molecules.elements import elements_of
+from graphwright.tasks.molecules.dataset import MoleculeDataset, MoleculeSample, NoMoleculeError
 from graphwright.tasks.molecules.fingerprint import BITS, PADDING, START, active_bits, tokens
-from graphwright.tasks.molecules.sample import MoleculeSample
-from graphwright.tasks.molecules.source import SmilesTable, find_data, read_smiles, shipped_data
+from graphwright.tasks.molecules.source import SmilesTable, elements_of, find_data, read_smiles, shipped_data
 from graphwright.tasks.molecules.task import Fingerprint2Molecule
 
 __all__ = [

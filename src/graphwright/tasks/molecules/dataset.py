@@ -1,9 +1,10 @@
-"""Molecules of a file as a torch dataset, parsed when they are first asked for."""
+"""Molecules of a file as a torch dataset: samples, packed when they are first asked for, and batches of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -11,12 +12,110 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from graphwright.graphs import GraphBatch, Vocabulary
-from graphwright.graphs.molecules import MoleculeError, Reason
-from graphwright.tasks.molecules.batch import collate_molecules
-from graphwright.tasks.molecules.sample import MoleculeSample, pack, read_molecule, unpack
+from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs.molecules import MoleculeError, Reason, graph_from_molecule, parse_smiles
+from graphwright.tasks.molecules.fingerprint import BitArray, active_bits_and_centres, token_owners, tokens
 from graphwright.tasks.molecules.source import SmilesTable
 from graphwright.tasks.task import Rejection
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class MoleculeSample:
+    """bits: (k,) sorted active bits. atoms: (n,) codes. bonds: (e, 3) first atom, second atom, code.
+
+    known_centres: (n, 3) the bits of which each atom is the centre, where they were asked for already.
+    """
+
+    bits: BitArray
+    atoms: Bytes
+    bonds: Bytes
+    vocabulary: Vocabulary
+    smiles: str | None
+    known_centres: BitArray | None = None
+
+    @property
+    def centres(self) -> BitArray:
+        """(n, 3) the bits of which each atom is the centre, `NO_BIT` where there are fewer."""
+        if self.known_centres is not None:
+            return self.known_centres
+        return active_bits_and_centres(parse_smiles(self.smiles or ""))[1]
+
+    @property
+    def graph(self) -> Graph:
+        """The heavy-atom graph."""
+        bonds = self.bonds.astype(np.int64)
+        return Graph(self.atoms.astype(np.int64), bonds[:, :2], bonds[:, 2], self.vocabulary)
+
+
+def read_molecule(smiles: str | None, vocabulary: Vocabulary, capacity: int) -> MoleculeSample:
+    """The sample of a SMILES, or a `MoleculeError` with its reason."""
+    molecule = parse_smiles(smiles or "")
+    graph = graph_from_molecule(molecule, vocabulary, capacity)
+    bonds = np.concatenate([graph.edges, graph.edge_labels[:, None]], 1).astype(np.uint8)
+    bits, centres = active_bits_and_centres(molecule)
+    return MoleculeSample(bits, graph.node_labels.astype(np.uint8), bonds, vocabulary, smiles, centres)
+
+
+def pack(sample: MoleculeSample) -> bytes:
+    """About 180 bytes for a molecule of QM9, 360 for one of 24 atoms."""
+    sizes = np.array([len(sample.bits), len(sample.atoms)], np.uint16)
+    arrays = (sizes, sample.bits, sample.centres, sample.atoms, sample.bonds)
+    return b"".join(array.tobytes() for array in arrays)
+
+
+def unpack(packed: bytes, vocabulary: Vocabulary, smiles: str | None) -> MoleculeSample:
+    """The sample that `pack` packed."""
+    bits, atoms = np.frombuffer(packed, np.uint16, 2).tolist()
+    centres = 3 * atoms
+    behind = 4 + 2 * (bits + centres)
+    return MoleculeSample(
+        np.frombuffer(packed, np.uint16, bits, 4),
+        np.frombuffer(packed, np.uint8, atoms, behind),
+        np.frombuffer(packed, np.uint8, offset=behind + atoms).reshape(-1, 3),
+        vocabulary,
+        smiles,
+        np.frombuffer(packed, np.uint16, centres, 4 + 2 * bits).reshape(-1, 3),
+    )
+
+
+class HasMolecule(Protocol):
+    """Whatever carries a molecule: atoms (n,) codes, bonds (e, 3) pairs and codes."""
+
+    @property
+    def atoms(self) -> NDArray[np.integer[Any]]:
+        """(n,) element codes."""
+
+    @property
+    def bonds(self) -> NDArray[np.integer[Any]]:
+        """(e, 3) two atoms and the bond's code."""
+
+
+def collate_molecules(
+    samples: Sequence[MoleculeSample], vocabulary: Vocabulary, capacity: int, *, owners: bool = False
+) -> tuple[Tensor, GraphBatch]:
+    """(b, k) tokens, and the graphs padded to `capacity` nodes; with `owners` which token is of which atom."""
+    bits, graphs = [sample.bits for sample in samples], padded_graphs(samples, vocabulary, capacity)
+    if owners:
+        found = token_owners(bits, [sample.centres for sample in samples], capacity)
+        graphs = replace(graphs, owners=found)
+    return tokens(bits), graphs
+
+
+def padded_graphs(samples: Sequence[HasMolecule], vocabulary: Vocabulary, capacity: int) -> GraphBatch:
+    """The graphs of some molecules, padded to `capacity` nodes."""
+    b, n = len(samples), capacity
+    mask, atoms = np.zeros((b, n), bool), np.zeros((b, n), np.int64)
+    bonds = np.zeros((b, n, n), np.int64)
+    for at, sample in enumerate(samples):
+        mask[at, : len(sample.atoms)] = True
+        atoms[at, : len(sample.atoms)] = sample.atoms
+        first, second, code = sample.bonds.T
+        bonds[at, first, second] = code
+        bonds[at, second, first] = code
+    return GraphBatch(torch.from_numpy(mask), torch.from_numpy(atoms), torch.from_numpy(bonds), vocabulary)
+
 
 REASONS = tuple(Reason)
 USABLE = 1
@@ -138,3 +237,55 @@ class MoleculeDataset(Dataset[MoleculeSample]):
     def _rejection(self, row: int, fault: MoleculeError) -> Rejection:
         text = self.table.smiles[row].as_py() or ""
         return Rejection(int(self.table.numbers[row]), str(fault.reason), fault.detail, text)
+
+
+@dataclass(frozen=True)
+class MoleculeStatistics:
+    """Sizes, bonds and active bits per molecule, elements and bond types over all of them."""
+
+    molecules: int
+    size_min: int
+    size_mean: float
+    size_max: int
+    bonds_mean: float
+    bits_mean: float
+    bits_max: int
+    element_shares: Mapping[str, float]
+    bond_shares: Mapping[str, float]
+
+    def rows(self) -> list[tuple[str, str]]:
+        """For a table."""
+        return [
+            ("looked at", f"{self.molecules:,}"),
+            ("heavy atoms", f"{self.size_min} to {self.size_max}, mean {self.size_mean:.2f}"),
+            ("bonds", f"mean {self.bonds_mean:.2f}"),
+            ("active bits", f"mean {self.bits_mean:.1f}, most {self.bits_max}"),
+            ("elements", _shares(self.element_shares)),
+            ("bond types", _shares(self.bond_shares)),
+        ]
+
+
+def molecule_statistics(samples: Iterable[MoleculeSample], vocabulary: Vocabulary) -> MoleculeStatistics:
+    """Statistics of the samples."""
+    found = list(samples)
+    if not found:
+        raise ValueError("samples must not be empty")
+    sizes = np.array([len(sample.atoms) for sample in found])
+    bits = np.array([len(sample.bits) for sample in found])
+    atoms = np.bincount(np.concatenate([s.atoms for s in found]), minlength=len(vocabulary.nodes))
+    bonds = np.bincount(np.concatenate([s.bonds[:, 2] for s in found]), minlength=len(vocabulary.edges))
+    return MoleculeStatistics(
+        molecules=len(found),
+        size_min=int(sizes.min()),
+        size_mean=float(sizes.mean()),
+        size_max=int(sizes.max()),
+        bonds_mean=float(bonds.sum() / len(found)),
+        bits_mean=float(bits.mean()),
+        bits_max=int(bits.max()),
+        element_shares=dict(zip(vocabulary.nodes, (atoms / atoms.sum()).tolist(), strict=True)),
+        bond_shares=dict(zip(vocabulary.edges[1:], (bonds[1:] / max(bonds.sum(), 1)).tolist(), strict=True)),
+    )
+
+
+def _shares(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {100 * share:.2f} %" for name, share in shares.items())

@@ -1,8 +1,9 @@
-"""ECFP4 fingerprints: a molecule's active bits, and these as tokens."""
+"""ECFP4 fingerprints: of molecules, of whatever else a person has in hand, and as tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphwright.graphs.molecules import MoleculeError, Reason, parse_smiles
+
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
+
 
 BITS = 2048
 RADIUS = 2
@@ -96,3 +100,67 @@ def _generator() -> Any:
     except ImportError as error:
         raise ImportError("fingerprints need RDKit: pip install 'graphwright[chem]'") from error
     return GetMorganGenerator(radius=RADIUS, fpSize=BITS)
+
+
+EXPECTED = f"expected a SMILES, an RDKit molecule, {BITS} zeros and ones, or several of these"
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprint:
+    """Active bits that are known to be such."""
+
+    bits: BitArray
+
+
+def fingerprint_batch(given: Any) -> Tensor:
+    """(b, k) tokens of one or many of: SMILES, RDKit molecules, bit vectors (2048,); tokens stay as they are."""
+    if isinstance(given, Tensor) and given.ndim == 2 and given.dtype == torch.int64 and _are_tokens(given):
+        return given
+    if not _is_one(given) and not isinstance(given, Iterable):
+        raise ValueError(f"{EXPECTED}, got {type(given).__name__}")
+    return tokens([fingerprint_of(each) for each in ([given] if _is_one(given) else given)])
+
+
+def _is_one(given: Any) -> bool:
+    """Whether it is one molecule, not several."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 1 and given.dtype.kind not in "OUS"
+    if isinstance(given, Tensor):
+        return given.ndim == 1
+    if isinstance(given, list | tuple):  # of numbers is one vector
+        return bool(given) and isinstance(given[0], int | float | np.number | np.bool_)
+    return isinstance(given, str | Fingerprint) or hasattr(given, "GetAtoms") or hasattr(given, "GetOnBits")
+
+
+def fingerprint_of(given: Any) -> BitArray:
+    """Active bits of a SMILES, a string of 2048 zeros and ones, an RDKit molecule, or a bit vector."""
+    if isinstance(given, Fingerprint):
+        return given.bits
+    if isinstance(given, str):
+        is_bits = len(given) > BITS // 2 and not set(given) - {"0", "1"}
+        return bits_of_vector(given) if is_bits else active_bits(parse_smiles(given))
+    if hasattr(given, "GetOnBits"):
+        if given.GetNumBits() != BITS:
+            raise ValueError(f"a fingerprint must have {BITS} bits, got {given.GetNumBits()}")
+        return np.array(sorted(given.GetOnBits()), np.uint16)
+    if hasattr(given, "GetAtoms"):
+        return active_bits(_as_if_parsed(given))
+    return bits_of_vector(given.cpu().numpy() if isinstance(given, Tensor) else given)
+
+
+def _are_tokens(given: Tensor) -> bool:
+    """Whether every row starts with the start token, as no row of bits does."""
+    return given.shape[1] > 0 and bool(
+        (given[:, 0] == START).all() and (given >= 0).all() and (given <= PADDING).all()
+    )
+
+
+def _as_if_parsed(molecule: Mol) -> Mol:
+    """The molecule as its SMILES would give it: sanitised, and without explicit hydrogens, which add bits."""
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        try:
+            return Chem.RemoveHs(molecule)
+        except ValueError as error:
+            raise MoleculeError(Reason.UNSANITIZABLE, f"RDKit refuses the molecule: {error}") from error

@@ -1,15 +1,154 @@
-"""What every task has whose graphs are molecules."""
+"""What every task has whose graphs are molecules: SMILES, a chemist's metrics and drawings."""
 
 from __future__ import annotations
 
+import io
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from graphwright.graphs import Graph
+import numpy as np
+from numpy.typing import NDArray
+
+from graphwright.graphs import Graph, layout
+from graphwright.graphs.molecules import BONDS, MoleculeError, smiles_from_graph
+from graphwright.metrics.chemistry import chemistry_metrics
+from graphwright.tasks.molecules.dataset import MoleculeSample
+from graphwright.tasks.molecules.fingerprint import BITS, BitArray
 from graphwright.tasks.task import Extra, Places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+COLORS = {"C": "#222222", "N": "#2b50d8", "O": "#d62728", "F": "#2e8b57", "S": "#a08000", "Cl": "#2e8b57",
+          "Br": "#8b3a2e", "I": "#6a3d9a", "P": "#c06000", "B": "#b07060", "Si": "#907050"}  # fmt: skip
+GAP = 0.13
+"""Distance between the lines of a double bond, where a bond is about 1.5 long."""
+ROWS = 32
+
+
+def depiction(graph: Graph) -> NDArray[np.float64]:
+    """(n, 2) coordinates as RDKit would draw the atoms, valid or not, y downwards."""
+    try:
+        from rdkit import Chem, rdBase
+        from rdkit.Chem.rdDepictor import Compute2DCoords
+    except ImportError:
+        return layout(graph)
+    if graph.size == 0:
+        return np.zeros((0, 2))
+    with rdBase.BlockLogs():
+        skeleton = Chem.RWMol()
+        for name in graph.node_names:
+            skeleton.AddAtom(Chem.Atom(name))
+        for i, j in graph.edges.tolist():
+            skeleton.AddBond(i, j, Chem.BondType.SINGLE)
+        # Valences do not matter for places: a drawing must not fail because a prediction is wrong.
+        skeleton.UpdatePropertyCache(False)
+        Chem.FastFindRings(skeleton)
+        Compute2DCoords(skeleton)
+    places = skeleton.GetConformer().GetPositions()[:, :2]
+    return np.array(places * (1, -1), np.float64)
+
+
+def draw_structure(graph: Graph, axes: Axes, places: NDArray[np.float64]) -> None:
+    """Letters for atoms, one to three lines for bonds, a dotted second line for aromatic ones."""
+    for (i, j), code in zip(graph.edges.tolist(), graph.edge_labels.tolist(), strict=True):
+        along = places[j] - places[i]
+        across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-9) * GAP
+        for shift, style in _lines(BONDS[code]):
+            ends = np.stack([places[i], places[j]]) + shift * across
+            axes.plot(*ends.T, color="#333333", linewidth=1.4, linestyle=style, zorder=1)
+    for name, (x, y) in zip(graph.node_names, places.tolist(), strict=True):
+        back = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+        color = COLORS.get(name, "#222222")
+        axes.text(x, y, name, ha="center", va="center", fontsize=9, color=color, zorder=3, bbox=back)
+    if graph.size:
+        axes.scatter(places[:, 0], places[:, 1], s=0)  # so that the panel covers the atoms
+    axes.set_aspect("equal")
+    axes.margins(0.15)
+    axes.invert_yaxis()
+    axes.set_axis_off()
+
+
+def draw_bits(bits: BitArray, axes: Axes) -> None:
+    """The active bits as dark cells of a field."""
+    field = np.zeros(BITS)
+    field[np.asarray(bits, np.int64)] = 1
+    axes.imshow(field.reshape(ROWS, -1), cmap="Greys", interpolation="nearest", aspect="auto")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_xlabel(f"{len(bits)} of {BITS} bits", fontsize=8)
+
+
+def molecule_sheet(samples: Sequence[MoleculeSample], columns: int = 3) -> Figure:
+    """`columns` molecules a row, each above its SMILES."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
+    if not samples:
+        raise ValueError("samples must not be empty")
+    rows = -(-len(samples) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.9 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for sample, panel in zip(samples, panels.flat, strict=False):
+        draw_structure(sample.graph, panel, depiction(sample.graph))
+        panel.set_title(textwrap.shorten(sample.smiles or "", 44, placeholder="..."), fontsize=8)
+    return figure
+
+
+def structure_svg(graph: Graph, smiles: str | None, title: str) -> str:
+    """An SVG of the molecule by RDKit; of a graph that is no molecule (no SMILES), of its bare structure."""
+    if smiles is None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(3.2, 2.6), layout="constrained")
+        panel = figure.subplots()
+        draw_structure(graph, panel, depiction(graph))
+        panel.set_title(f"{title} (not a valid molecule)", fontsize=8)
+        text = io.StringIO()
+        figure.savefig(text, format="svg")
+        return text.getvalue()
+    from rdkit import Chem
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    drawing = rdMolDraw2D.MolDraw2DSVG(320, 260)
+    rdMolDraw2D.PrepareAndDrawMolecule(drawing, Chem.MolFromSmiles(smiles), legend=title)
+    drawing.FinishDrawing()
+    drawn: str = drawing.GetDrawingText()
+    return drawn
+
+
+def _lines(bond: str) -> tuple[tuple[float, str], ...]:
+    """Sideways shifts and line styles of a bond's lines."""
+    return {
+        "single": ((0.0, "-"),),
+        "double": ((-0.5, "-"), (0.5, "-")),
+        "triple": ((-1.0, "-"), (0.0, "-"), (1.0, "-")),
+        "aromatic": ((-0.5, "-"), (0.5, ":")),
+    }[bond]
+
+
+def chemistry_extras(predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
+    """Validity, same fingerprint, Tanimoto similarity."""
+    found = chemistry_metrics(predicted, targets)
+    return [
+        Extra("validity", found.valid.astype(np.float64)),
+        Extra("same_fingerprint", found.same_fingerprint.astype(np.float64)),
+        Extra("tanimoto", found.tanimoto, share=False),
+    ]
+
+
+def smiles_or_none(graph: Graph) -> str | None:
+    """SMILES; None where no molecule has this graph."""
+    try:
+        return smiles_from_graph(graph)
+    except MoleculeError:
+        return None
 
 
 class HasGraph(Protocol):
@@ -25,24 +164,16 @@ class MoleculeTargets:
 
     def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
         """Validity, same fingerprint, Tanimoto similarity."""
-        from graphwright.tasks.molecules.chemistry import chemistry_extras
-
         return chemistry_extras(predicted, targets)
 
     def text(self, graph: Graph) -> str | None:
         """SMILES; None where no molecule has this graph."""
-        from graphwright.tasks.molecules.chemistry import smiles_or_none
-
         return smiles_or_none(graph)
 
     def places(self, sample: HasGraph) -> Places:
         """A chemist's drawing of the graph."""
-        from graphwright.tasks.molecules.drawing import depiction
-
         return depiction(sample.graph)
 
     def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
         """Atoms as letters, bonds as lines."""
-        from graphwright.tasks.molecules.drawing import depiction, draw_structure
-
         draw_structure(graph, axes, depiction(graph) if places is None else places)

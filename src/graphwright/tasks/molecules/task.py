@@ -1,4 +1,4 @@
-"""Fingerprint2Molecule as a task."""
+"""Fingerprint2Molecule as a task, and the reading of its files."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from torch import Tensor, nn
 
 from graphwright.decoding import Candidates
 from graphwright.graphs import Graph, Prediction, Vocabulary
-from graphwright.graphs.molecules import BONDS, molecule_vocabulary
+from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary
 from graphwright.models import FingerprintEncoder, Inputs
 from graphwright.settings import FingerprintTask, Model
-from graphwright.tasks.molecules.dataset import MoleculeDataset
-from graphwright.tasks.molecules.elements import elements_of
-from graphwright.tasks.molecules.fingerprint import BITS, bits_of_tokens
-from graphwright.tasks.molecules.inputs import fingerprint_batch, read_fingerprints
-from graphwright.tasks.molecules.sample import MoleculeSample
+from graphwright.tasks.molecules.dataset import MoleculeDataset, MoleculeSample, molecule_statistics
+from graphwright.tasks.molecules.fingerprint import (
+    BITS,
+    Fingerprint,
+    bits_of_tokens,
+    fingerprint_batch,
+    fingerprint_of,
+)
 from graphwright.tasks.molecules.shards import ShardDataset
-from graphwright.tasks.molecules.source import SmilesTable, find_data, read_smiles
-from graphwright.tasks.molecules.summary import molecule_statistics
-from graphwright.tasks.molecules.targets import MoleculeTargets
+from graphwright.tasks.molecules.source import SmilesTable, elements_of, find_data, read_smiles
+from graphwright.tasks.molecules.targets import MoleculeTargets, draw_bits, molecule_sheet, structure_svg
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import BadInput, NamedInput
 
@@ -162,8 +164,6 @@ class Fingerprint2Molecule(MoleculeTargets):
 
     def sheet(self, samples: Sequence[MoleculeSample]) -> Figure:
         """Molecules, drawn."""
-        from graphwright.tasks.molecules.drawing import molecule_sheet
-
         return molecule_sheet(samples)
 
     def input_of(self, sample: MoleculeSample) -> Any:
@@ -172,8 +172,6 @@ class Fingerprint2Molecule(MoleculeTargets):
 
     def draw_input(self, given: Any, axes: Axes) -> None:
         """The fingerprint as a field of 32 x 64 bits."""
-        from graphwright.tasks.molecules.drawing import draw_bits
-
         draw_bits(given, axes)
 
     def write_drawing(
@@ -185,8 +183,6 @@ class Fingerprint2Molecule(MoleculeTargets):
         text: str | None = None,
     ) -> None:
         """An SVG by RDKit; of what is no molecule, the bare structure."""
-        from graphwright.tasks.molecules.drawing import structure_svg
-
         drawing = structure_svg(graph, text or self.text(graph), title)
         path.with_name(path.name + ".svg").write_text(drawing, encoding="utf-8")
 
@@ -194,3 +190,41 @@ class Fingerprint2Molecule(MoleculeTargets):
 @cache
 def _table(path: Path) -> SmilesTable:
     return read_smiles(path)
+
+
+def read_fingerprints(path: Path) -> Iterator[NamedInput | BadInput]:
+    """Every molecule of a file; the name is the file and the number of the line or row, from 1."""
+    if not path.exists():
+        yield BadInput(f"{path}: no such file")
+        return
+    try:
+        rows = list(enumerate(_vectors(path), 1)) if path.suffix.lower() == ".npy" else _texts(path)
+    except ValueError as error:
+        yield BadInput(str(error))
+        return
+    for number, row in rows:
+        name = f"{path}:{number}"
+        try:
+            yield NamedInput(
+                name, f"{path.stem}-{number}", Fingerprint(fingerprint_of("" if row is None else row))
+            )
+        except MoleculeError as error:
+            yield BadInput(f"{name}: {error}; expected a SMILES or {BITS} zeros and ones")
+        except ValueError as error:
+            yield BadInput(f"{name}: {error}")
+
+
+def _texts(path: Path) -> list[tuple[int, str | None]]:
+    table = read_smiles(path)
+    return list(zip(table.numbers.tolist(), table.smiles.to_pylist(), strict=True))
+
+
+def _vectors(path: Path) -> Any:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as a NumPy array: {error}") from error
+    vectors = found[None] if found.ndim == 1 else found
+    if vectors.ndim != 2 or vectors.shape[1] != BITS:
+        raise ValueError(f"{path}: expected fingerprints of shape (m, {BITS}), got {found.shape}")
+    return vectors

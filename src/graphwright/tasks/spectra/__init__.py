@@ -2,7 +2,7 @@
 
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample
 from graphwright.tasks.spectra.encoded import EncodedSpectrum, encode
-from graphwright.tasks.spectra.scaffold import Scaffold, murcko_scaffold
+from graphwright.tasks.spectra.prepared import Scaffold, murcko_scaffold
 from graphwright.tasks.spectra.table import SpectrumTable, read_table
 from graphwright.tasks.spectra.task import MS2Scaffold
 

@@ -1,8 +1,9 @@
-"""Spectra with the scaffolds of their molecules, as a torch dataset."""
+"""Spectra with the scaffolds of their molecules, as a torch dataset, and what is in some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,22 +11,23 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from graphwright.decoding import Formula
-from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs import Graph, GraphBatch, Vocabulary, refinement_hash
 from graphwright.models import SpectrumInputs
 from graphwright.settings import PeakTokens, SpectrumTask
 from graphwright.spectra import annotated_tokens, most_intense
 from graphwright.tasks.membership import Membership
-from graphwright.tasks.molecules.batch import padded_graphs
+from graphwright.tasks.molecules.dataset import padded_graphs
 from graphwright.tasks.spectra.encoded import (
     EncodedSpectrum,
+    Variation,
     adduct_code,
     bound,
     precursor_token,
     readable,
     stack,
+    vary,
 )
 from graphwright.tasks.spectra.table import SpectrumTable, element_codes
-from graphwright.tasks.spectra.variation import Variation, vary
 from graphwright.tasks.task import Rejection
 
 
@@ -155,3 +157,49 @@ class SpectrumDataset(Dataset[SpectrumSample]):
             readable(table.formulas[row]),
         )
         return encoded.raw() if self.settings.tokens is PeakTokens.RAW else encoded
+
+
+def spectrum_statistics(
+    samples: Iterable[SpectrumSample], vocabulary: Vocabulary, adducts: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Peaks, energies, molecules, formulas, and the scaffolds; for a table. adducts: those that have a token."""
+    found = list(samples)
+    if not found:
+        raise ValueError("samples must not be empty")
+    peaks = np.array([len(sample.spectrum.peaks) for sample in found])
+    explained = sum(int(sample.spectrum.explained.sum()) for sample in found)
+    energies = np.array([sample.spectrum.energy for sample in found])
+    sizes = np.array([len(sample.atoms) for sample in found])
+    atoms = np.bincount(np.concatenate([sample.atoms for sample in found]), minlength=len(vocabulary.nodes))
+    shares = ", ".join(
+        f"{name} {100 * share:.2f} %" for name, share in zip(vocabulary.nodes, atoms / atoms.sum(), strict=True)
+    )
+    return [
+        ("looked at", f"{len(found):,} spectra"),
+        ("molecules, formulas", f"{_distinct(s.molecule for s in found)}, {_distinct(s.group for s in found)}"),
+        ("scaffolds", f"{_distinct(refinement_hash(sample.graph) for sample in found)}"),
+        ("scaffold atoms", f"{sizes.min()} to {sizes.max()}, mean {sizes.mean():.2f}"),
+        ("elements", shares),
+        ("peaks", f"{peaks.min()} to {peaks.max()}, median {np.median(peaks):g}"),
+        ("peaks explained", f"{100 * explained / peaks.sum():.1f} %"),
+        ("formula known", f"{100 * np.mean([s.spectrum.formula is not None for s in found]):.1f} %"),
+        ("collision energy", _energies(energies)),
+        ("adducts", _adducts(found, adducts)),
+    ]
+
+
+def _distinct(names: Iterable[str]) -> str:
+    return f"{len(set(names)):,}"
+
+
+def _energies(energies: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
+    known = energies[~np.isnan(energies)]
+    if not len(known):
+        return "unknown"
+    return f"{known.min():.0f} to {known.max():.0f} eV, {100 * len(known) / len(energies):.1f} % known"
+
+
+def _adducts(samples: list[SpectrumSample], adducts: Sequence[str]) -> str:
+    counts = Counter(sample.spectrum.adduct for sample in samples)
+    names = ("others", *adducts)
+    return ", ".join(f"{names[code]} {count:,}" for code, count in counts.most_common())

@@ -1,10 +1,8 @@
 """Table: from the columns of a person's own file to the graph of the row."""
 
-from graphwright.tasks.table.choice import Choice, choose
-from graphwright.tasks.table.dataset import TableDataset
 from graphwright.tasks.table.form import Form, InputKind
-from graphwright.tasks.table.task import Table, TableInput
-from graphwright.tasks.table.understood import TableSample, Understood, understand
+from graphwright.tasks.table.task import Choice, Table, TableInput, choose
+from graphwright.tasks.table.understood import TableDataset, TableSample, Understood, understand
 
 __all__ = [
     "Choice",

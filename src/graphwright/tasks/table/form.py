@@ -16,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphwright.models import Inputs, SetInputs
-from graphwright.tasks.table.fault import RowError
-from graphwright.tasks.table.file import Row, parsed
+from graphwright.tasks.table.file import Row, RowError, parsed
 
 USUAL = 0.8
 """Share of the rows whose values must be alike for the others to be faults, not another kind."""

@@ -1,4 +1,4 @@
-"""A file of pairs, understood: which column is what, which rows are usable, and why the others are not."""
+"""A file of pairs, understood: which column is what, which rows are usable; and its splits as data sets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from graphwright.graphs import Graph, Vocabulary
+from torch.utils.data import Dataset
+
+from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.models import Inputs
 from graphwright.settings import TableTask
 from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, split_by_hash
-from graphwright.tasks.table.fault import RowError
-from graphwright.tasks.table.file import Row, TableFile, read_table
+from graphwright.tasks.table.file import (
+    DIRECTED,
+    EDGES,
+    GRAPH,
+    NODES,
+    Row,
+    RowError,
+    TableFile,
+    read_table,
+    target_columns,
+    target_of,
+)
 from graphwright.tasks.table.form import Form, Value, find_form
-from graphwright.tasks.table.target import DIRECTED, EDGES, GRAPH, NODES, target_columns, target_of
 from graphwright.tasks.task import Rejection
 
 SPLIT, ID = "split", "id"
@@ -265,3 +277,46 @@ def _nothing_to_learn_from(
     first = f"; {rejection(file.path, *faults[0]).detail}" if faults else ""
     takes = f"training takes at least {NEEDED['train']}"
     return f"{file.path} has no usable training row in {len(file):,} rows ({listed}); {takes}{first}"
+
+
+class TableDataset(Dataset[TableSample]):
+    """The usable rows of a split, all in memory, in the file's order; `rejected` has the others."""
+
+    def __init__(self, understood: Understood, split: Split, limit: int | None = None) -> None:
+        self.understood, self.split = understood, split
+        self.samples = understood.samples[split][:limit]
+        if not self.samples:
+            rejected = self.rejected
+            first = f"; the first of {len(rejected):,} unusable ones: {rejected[0].detail}" if rejected else ""
+            raise ValueError(f"{understood.path} has no usable {split} row ({understood.counts()}){first}")
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int | tuple[int, int]) -> TableSample:
+        at = index[0] if isinstance(index, tuple) else index
+        if not 0 <= at < len(self):
+            raise IndexError(f"row {at} of a {self.split} split of {len(self)}")
+        return self.samples[at]
+
+    @property
+    def rejected(self) -> list[Rejection]:
+        """The unusable rows of the split, and those whose split nobody can tell."""
+        return [*self.understood.rejected[self.split], *self.understood.rejected[None]]
+
+    def unusable(self) -> dict[str, int]:
+        """How many these are, by reason, the commonest first."""
+        return dict(Counter(each.reason for each in self.rejected).most_common())
+
+    def batch(self, indices: Sequence[int]) -> tuple[Inputs, GraphBatch]:
+        """Inputs and graphs of some rows."""
+        return self.collate([self[index] for index in indices])
+
+    def collate(self, samples: Sequence[TableSample]) -> tuple[Inputs, GraphBatch]:
+        """Inputs as the encoder takes them, and the graphs padded to the capacity."""
+        inputs = self.understood.form.collate([sample.value for sample in samples])
+        return inputs, GraphBatch.collate([sample.graph for sample in samples], self.understood.capacity)
+
+    def digest(self) -> str:
+        """SHA-256 of the file."""
+        return self.understood.file.digest()

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from graphwright.tasks.coloring import SPLITS, ColoringConfig
-from graphwright.tasks.coloring.stream import stream
+from graphwright.tasks.coloring.sample import stream
 
 
 def test_defaults_are_the_papers() -> None:

@@ -3,9 +3,8 @@ import numpy as np
 import pytest
 from scipy.spatial import Delaunay
 
-from graphwright.tasks.coloring import dsatur
-from graphwright.tasks.coloring.dsatur import four_coloring
-from graphwright.tasks.coloring.regions import border_lengths, draw_pixels, region_labels
+from graphwright.tasks.coloring import sample
+from graphwright.tasks.coloring.sample import border_lengths, draw_pixels, four_coloring, region_labels
 
 
 def _stacked(size: int, rng: np.random.Generator) -> "nx.Graph[int]":
@@ -84,14 +83,14 @@ def test_same_generator_same_colours_and_all_colourings_come_up() -> None:
 
 def test_restarts_still_end_with_a_colouring(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = []
-    search = dsatur._search
+    search = sample._search
 
     def strict(neighbors: list[int], preferences: list[tuple[int, ...]], limit: int) -> list[int] | None:
         limits.append(limit)
         # Everything that goes back at all is given up, until the limit has doubled twice.
         return search(neighbors, preferences, 0 if len(limits) < 3 else limit)
 
-    monkeypatch.setattr(dsatur, "_search", strict)
+    monkeypatch.setattr(sample, "_search", strict)
     most = 0
     for seed in range(40):
         limits.clear()
@@ -103,13 +102,13 @@ def test_restarts_still_end_with_a_colouring(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_no_heavy_tail_at_sixty_regions(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
-    search = dsatur._search
+    search = sample._search
 
     def count(neighbors: list[int], preferences: list[tuple[int, ...]], limit: int) -> list[int] | None:
         limits.append(limit)
         return search(neighbors, preferences, limit)
 
-    monkeypatch.setattr(dsatur, "_search", count)
+    monkeypatch.setattr(sample, "_search", count)
     restarts = []
     for seed in range(500):
         rng = np.random.default_rng(seed)
@@ -131,6 +130,6 @@ def test_most_saturated_is_what_counting_says() -> None:
         uncolored = int(rng.integers(1, 2**12))
         counts = {node: shown[:, node].sum() for node in range(12) if uncolored >> node & 1}
         most = sum(1 << node for node, count in counts.items() if count == max(counts.values()))
-        assert dsatur._most_saturated(dsatur._bits(shown), uncolored) == most
+        assert sample._most_saturated(sample._bits(shown), uncolored) == most
         largest.add(int(max(counts.values())))
     assert largest == {0, 1, 2, 3, 4}

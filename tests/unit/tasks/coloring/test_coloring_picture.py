@@ -4,7 +4,7 @@ from scipy.stats import kstest
 
 from graphwright.tasks.coloring import COLORS, RGB, VOCABULARY
 from graphwright.tasks.coloring.picture import paint, standard_noise
-from graphwright.tasks.coloring.symmetry import SYMMETRIES, turn_image, turn_pixels
+from graphwright.tasks.coloring.sample import SYMMETRIES, turn_image, turn_pixels
 
 LABELS = np.array([[0, 0, 1], [2, 0, 1], [2, 3, 3]])
 CODES = np.array([3, 0, 2, 1])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.data import plain_borders, plain_labels
-from graphwright.tasks.coloring.regions import border_lengths, draw_pixels, draw_size, region_labels
+from graphwright.tasks.coloring.sample import border_lengths, draw_pixels, draw_size, region_labels
 
 # Mean sizes and numbers of samples of the paper's Table 3.
 TABLE_3 = {10: (7.51, 200_000), 20: (12.51, 400_000), 30: (17.52, 600_000)}
@@ -64,7 +64,7 @@ def test_mean_sizes_are_those_of_table_3_closely(capacity: int) -> None:
 
 
 def _compare_with_table_3(capacity: int, draws: int) -> None:
-    from graphwright.tasks.coloring.stream import stream
+    from graphwright.tasks.coloring.sample import stream
 
     sizes = np.array([draw_size(5, capacity, stream(0, "train", index)) for index in range(draws)])
     mean, samples = TABLE_3[capacity]

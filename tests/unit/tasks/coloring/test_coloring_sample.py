@@ -19,8 +19,7 @@ from graphwright.tasks.coloring import (
     augment,
     generate,
 )
-from graphwright.tasks.coloring.regions import draw_pixels, draw_size
-from graphwright.tasks.coloring.stream import stream
+from graphwright.tasks.coloring.sample import draw_pixels, draw_size, stream
 
 CONFIGS = {
     "coloring10": ColoringConfig(10),

@@ -13,7 +13,7 @@ from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabular
 from graphwright.settings import FingerprintTask, load_run
 from graphwright.tasks import task_of
 from graphwright.tasks.molecules import BITS, Fingerprint2Molecule, NoMoleculeError
-from graphwright.tasks.molecules.sample import pack, read_molecule, unpack
+from graphwright.tasks.molecules.dataset import pack, read_molecule, unpack
 from tiny_molecules import BAD, SMILES, tiny_file, write_molecules
 
 VOCABULARY = molecule_vocabulary("CONF")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphwright.tasks.molecules.shard_order import BLOCKS_AT_ONCE, LANES, WINDOW, ShardOrder
+from graphwright.tasks.molecules.shards import BLOCKS_AT_ONCE, LANES, WINDOW, ShardOrder
 
 MANY = tuple([40] * 50 + [7, 1, 39] + [40] * 47)
 FEW = (40, 40, 13)

@@ -3,7 +3,7 @@
 import pytest
 
 from graphwright.graphs.molecules import MoleculeError, parse_smiles
-from graphwright.tasks.spectra.scaffold import murcko_scaffold, structure_of
+from graphwright.tasks.spectra.prepared import murcko_scaffold, structure_of
 
 
 @pytest.mark.parametrize(

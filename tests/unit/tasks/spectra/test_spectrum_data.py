@@ -12,10 +12,9 @@ from graphwright.spectra import ELEMENTS, read_spectra
 from graphwright.spectra.tokens import ELEMENT_SCALES
 from graphwright.tasks import task_of
 from graphwright.tasks.spectra import MS2Scaffold, NoSpectrumError, read_table
-from graphwright.tasks.spectra.inputs import encode_as
+from graphwright.tasks.spectra.encoded import Variation, encode_as, vary
 from graphwright.tasks.spectra.prepared import prepared
 from graphwright.tasks.spectra.table import fold_place
-from graphwright.tasks.spectra.variation import Variation, vary
 from tiny_spectra import FOLDS, SPECTRA, rows, write_spectra
 
 
