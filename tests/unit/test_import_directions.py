@@ -138,7 +138,7 @@ def test_the_detector_sees_a_forbidden_import(source):
         "from graphwright import graphs, transport",
         "import graphwright.graphs.batch",
         "from graphwright.transport import sinkhorn",
-        "from graphwright.losses.costs import label_cost",
+        "from graphwright.losses.graph_loss import label_cost",
         "from . import costs",
         "from .costs import label_cost",
         "from ..graphs import Graph",

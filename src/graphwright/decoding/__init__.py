@@ -1,11 +1,11 @@
 """From a prediction's logits to graphs."""
 
 from graphwright.decoding.candidates import Candidate, Candidates, plain_candidates, valid_candidates
-from graphwright.decoding.constrained import NoMoleculeError, ValidDecoding, decode_valid
 from graphwright.decoding.formula import Formula, FormulaRule
 from graphwright.decoding.known import Library, Placement, known_candidates
 from graphwright.decoding.score import Assignment, SlotScores, slot_scores
 from graphwright.decoding.threshold import Slots, decode, harden
+from graphwright.decoding.valid import NoMoleculeError, ValidDecoding, decode_valid
 
 __all__ = [
     "Assignment",

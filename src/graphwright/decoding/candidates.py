@@ -9,10 +9,9 @@ from itertools import islice
 
 import numpy as np
 
-from graphwright.decoding.constrained import Found, check_vocabulary, formula_of, valid_assignments
-from graphwright.decoding.enumeration import assignments
 from graphwright.decoding.formula import Formula
-from graphwright.decoding.score import SlotScores, slot_scores
+from graphwright.decoding.score import SlotScores, assignments, slot_scores
+from graphwright.decoding.valid import Found, check_vocabulary, formula_of, valid_assignments
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.distinct import DistinctGraphs
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphwright.experiments.grid import Changes, Column, Grid, Method, Scale, ScalePlan, Value
 from graphwright.experiments.job import Job
 from graphwright.settings import Override, Run, load_run
-from graphwright.settings.errors import SettingsError
+from graphwright.settings.base import SettingsError
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from graphwright.settings.base import Count, Positive, Settings
-from graphwright.settings.errors import SettingsError
+from graphwright.settings.base import Count, Positive, Settings, SettingsError
 
 FOLDER = Path(__file__).parent / "grids"
 """One YAML file each, named after what it reproduces; at the root of the repository, linked here."""

@@ -1,7 +1,13 @@
 """The loss of a predicted graph under a transport plan."""
 
-from graphwright.losses.graph_loss import GraphLoss, LossSettings, graph_loss, matching_problem
-from graphwright.losses.marginals import PenaltyDirection, marginal_penalty
+from graphwright.losses.graph_loss import (
+    GraphLoss,
+    LossSettings,
+    PenaltyDirection,
+    graph_loss,
+    marginal_penalty,
+    matching_problem,
+)
 
 __all__ = [
     "GraphLoss",

@@ -1,15 +1,21 @@
-"""The loss of a predicted graph under a plan, term by term (eq. 16 of the paper, SPEC section 1)."""
+"""The loss of a predicted graph under a plan, term by term (eq. 16 of the paper, docs/method.md).
+
+Each node term is <cost, T>, linear in the plan, the cost of putting slot i on target position j; written from
+non-negative entries, so the term is non-negative for every plan, and the same matrices are the linear part of the
+problem that solvers minimise.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
+import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.graphs.prediction import without_self_loops
-from graphwright.losses.costs import diffusion_cost, label_cost, presence_cost
-from graphwright.losses.marginals import PenaltyDirection, marginal_penalty
 from graphwright.transport import (
     Divergence,
     EdgeTerm,
@@ -17,8 +23,63 @@ from graphwright.transport import (
     Relaxation,
     SelfLoops,
 )
-from graphwright.transport.checks import check_finite, check_plan
+from graphwright.transport.checks import check_finite, check_plan, check_shape
 from graphwright.transport.relaxations import unchecked_objective
+
+
+def presence_cost(presence: Tensor, mask: Tensor) -> Tensor:
+    """(1/n) d_h(u_i, w_j): binary cross-entropy of the slot's presence logit. (b, n), (b, n) -> (b, n, n)."""
+    present, absent = softplus(-presence)[:, :, None], softplus(presence)[:, :, None]
+    w = mask[:, None, :]
+    return (present * w + absent * (1 - w)) / mask.shape[1]
+
+
+def label_cost(logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+    """(1/m) w_j d_F(V_i, F_j): cross-entropy of the slot's label. (b, n, l) logits, (b, n) codes -> (b, n, n)."""
+    n = labels.shape[1]
+    chosen = labels[:, None, :].expand(-1, n, -1)
+    return -logits.log_softmax(2).gather(2, chosen) * _per_node(mask)
+
+
+def diffusion_cost(predicted: Tensor, diffused: Tensor, mask: Tensor) -> Tensor:
+    """(1/m) w_j |G_i - D_j|^2, squared error of the neighbours' labels. (b, n, l), (b, n, l) -> (b, n, n)."""
+    squares = predicted.square().sum(2)[:, :, None] + diffused.square().sum(2)[:, None, :]
+    distance = squares - 2 * predicted @ diffused.mT
+    return distance.clamp_min(0) * _per_node(mask)
+
+
+def _per_node(mask: Tensor) -> Tensor:
+    """w_j / m, (b, 1, n); zero for a graph without nodes."""
+    return mask[:, None, :] / mask.sum(1).clamp_min(1)[:, None, None]
+
+
+FLOOR = 1e-6
+"""Below this a marginal's logarithm is continued by its tangent: value and gradient stay finite down to 0."""
+
+
+class PenaltyDirection(StrEnum):
+    """Which argument of the Kullback-Leibler divergence the marginal is."""
+
+    FORWARD = "forward"
+    """KL(p | 1) = sum p log p - p + 1, the paper's (eq. 13), generalised so that T = 0 is penalised."""
+    REVERSE = "reverse"
+    """KL(1 | p) = sum p - log p - 1, steep near 0."""
+
+
+def marginal_penalty(plan: Tensor, direction: PenaltyDirection = PenaltyDirection.FORWARD) -> Tensor:
+    """(b,) generalised KL of the row sums and of the column sums from 1 (eq. 13). plan: (b, n, n)."""
+    check_shape("plan", plan, (-1, -1, -1))
+    check_plan("plan", plan, tuple(plan.shape), "plan", plan)
+    sums = torch.cat([plan.sum(2), plan.sum(1)], 1)
+    log_sums = _log_with_tangent(sums)
+    if PenaltyDirection(direction) is PenaltyDirection.FORWARD:
+        return (sums * log_sums - sums + 1).sum(1)
+    return (sums - log_sums - 1).sum(1)
+
+
+def _log_with_tangent(value: Tensor) -> Tensor:
+    inside = value.clamp_min(FLOOR)
+    return inside.log() + (value - inside) / FLOOR
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Who provides the plan between predicted slots and target nodes."""
 
 from graphwright.matching.learned import LearnedMatcher, Temperature
-from graphwright.matching.matcher import Match, Matcher
-from graphwright.matching.solvers import LabelMatcher, SolverMatcher, in_order
+from graphwright.matching.matcher import LabelMatcher, Match, Matcher, SolverMatcher, in_order
 
 __all__ = [
     "LabelMatcher",

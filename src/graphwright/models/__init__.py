@@ -1,6 +1,6 @@
 """Neural networks: encoders, decoder, heads, target encoder."""
 
-from graphwright.models.decoder import NodeDecoder
+from graphwright.models.decoder import NodeDecoder, SlotTokens, TokenSlots
 from graphwright.models.encoders import (
     ConvolutionalEncoder,
     FingerprintEncoder,
@@ -14,11 +14,9 @@ from graphwright.models.encoders import (
     VectorEncoder,
 )
 from graphwright.models.heads import GraphHead
-from graphwright.models.positional import flip_signs, laplacian_encoding
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
 from graphwright.models.recogniser import Recogniser
-from graphwright.models.target_encoder import NodeEncoder, TargetEncoder
-from graphwright.models.token_slots import SlotTokens, TokenSlots
+from graphwright.models.target_encoder import NodeEncoder, TargetEncoder, flip_signs, laplacian_encoding
 
 __all__ = [
     "ConvolutionalEncoder",

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import Prediction
+from graphwright.models.decoder import SlotTokens, TokenSlots
 from graphwright.models.encoders import Tokens
 from graphwright.models.recogniser import Recogniser
-from graphwright.models.token_slots import SlotTokens, TokenSlots
 
 Inputs = Tensor | tuple[Tensor, ...]
 """A batch as an encoder takes it: one tensor (b, ...), or several."""

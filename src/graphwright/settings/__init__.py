@@ -1,10 +1,9 @@
 """Settings of a run: the schema, presets, YAML files, overrides by name."""
 
+from graphwright.settings.base import SettingsError
 from graphwright.settings.encoders import ENCODERS, EncoderKind
-from graphwright.settings.errors import SettingsError
 from graphwright.settings.options import Option, Section, options, sections
 from graphwright.settings.overrides import BUDGET, Override
-from graphwright.settings.presets import Preset, find_preset, presets
 from graphwright.settings.schema import (
     CORES,
     Accelerator,
@@ -23,7 +22,16 @@ from graphwright.settings.schema import (
     SlotKind,
     Train,
 )
-from graphwright.settings.source import CONFIG, is_run_folder, is_table_data, load_run, settings_file
+from graphwright.settings.source import (
+    CONFIG,
+    Preset,
+    find_preset,
+    is_run_folder,
+    is_table_data,
+    load_run,
+    presets,
+    settings_file,
+)
 from graphwright.settings.tasks import (
     ColoringTask,
     FingerprintTask,

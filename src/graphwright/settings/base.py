@@ -1,4 +1,4 @@
-"""What all sections of settings share."""
+"""What all sections of settings share, and what is said about settings that cannot be used."""
 
 from __future__ import annotations
 
@@ -18,3 +18,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, coerce_numbers_to_str=True
     )
+
+
+class SettingsError(ValueError):
+    """An unknown setting, a value that it cannot take, or a source that cannot be read: one line."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphwright.settings.errors import SettingsError
+from graphwright.settings.base import SettingsError
 from graphwright.settings.options import section_names, sections, sections_of
 from graphwright.settings.overrides import Override, unknown_section
 from graphwright.settings.schema import Run

@@ -21,7 +21,7 @@ from graphwright.matching import (
     Temperature,
     in_order,
 )
-from graphwright.matching.label_probability import LabelProbabilityMatcher
+from graphwright.matching.matcher import LabelProbabilityMatcher
 from graphwright.models import (
     GraphHead,
     GraphPredictor,
@@ -33,9 +33,9 @@ from graphwright.models import (
     TokenSlots,
 )
 from graphwright.models.bags import Bags
+from graphwright.models.decoder import kept_tokens
 from graphwright.models.precision import without_autocast
 from graphwright.models.relationformer import RelationDecoder, RelationHead
-from graphwright.models.token_slots import kept_tokens
 from graphwright.settings import CostKind, Loss, Matching, MatchingKind, PairKind, PlanKind, Run
 from graphwright.settings.schema import ModelKind, SlotKind
 from graphwright.tasks import Task, known_graphs, task_of

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphwright.matching import SolverMatcher
-from graphwright.matching.label_probability import LabelProbabilityMatcher
+from graphwright.matching.matcher import LabelProbabilityMatcher
 from graphwright.settings import SlotKind, find_preset, load_run
 from graphwright.training import build
 

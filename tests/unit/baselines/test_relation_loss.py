@@ -15,7 +15,7 @@ from graphwright.losses.relation_loss import (
     node_classes,
     relation_loss,
 )
-from graphwright.matching.label_probability import LabelProbabilityMatcher
+from graphwright.matching.matcher import LabelProbabilityMatcher
 from tiny import LABELLED, PLAIN, random_batch, random_prediction
 
 ALL = RelationSettings(negatives=1000)

@@ -8,7 +8,7 @@ import torch
 from graphwright.decoding import harden
 from graphwright.graphs import Vocabulary
 from graphwright.losses.relation_loss import class_logits
-from graphwright.matching.label_probability import LabelProbabilityMatcher
+from graphwright.matching.matcher import LabelProbabilityMatcher
 from graphwright.models.relationformer import RelationDecoder, RelationHead
 from graphwright.settings import Override, SettingsError, load_run
 from graphwright.tasks import task_of

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from graphwright.decoding.quiet import without_solver_noise
+from graphwright.decoding.valence import without_solver_noise
 
 NOISE = b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();\n"
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphwright.graphs import GraphBatch
-from graphwright.models.neighbours import Neighbours
+from graphwright.models.target_encoder import Neighbours
 from tiny import LABELLED, PLAIN, cycle, random_batch
 
 WIDTH = 3

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from graphwright.models.encoders.peak_words import BUCKETS, MULTIPLIERS, PRIME, PeakWords, peak_codes
+from graphwright.models.encoders.spectrum import BUCKETS, MULTIPLIERS, PRIME, PeakWords, peak_codes
 from graphwright.spectra.tokens import ELEMENT_SCALES, ELEMENTS, MZ_SCALE
 
 PROTON = 1.007

@@ -14,9 +14,9 @@ from graphwright.models import (
     SlotTokens,
     Tokens,
     TokenSlots,
-    token_slots,
+    decoder,
 )
-from graphwright.models.token_slots import LAST, SPARE, STRANGER
+from graphwright.models.decoder import LAST, SPARE, STRANGER
 from tiny import LABELLED
 
 BITS, PADDING = 20, 21
@@ -26,7 +26,7 @@ KEPT = 6
 
 @pytest.fixture(autouse=True)
 def little_room(monkeypatch):
-    monkeypatch.setattr(token_slots, "ROOM", KEPT - NODES)
+    monkeypatch.setattr(decoder, "ROOM", KEPT - NODES)
 
 
 def predictor(layers=2, spare=SPARES):

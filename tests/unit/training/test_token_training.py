@@ -5,7 +5,7 @@ import torch
 
 from graphwright.losses import graph_loss
 from graphwright.settings import Run, load_run
-from graphwright.settings.errors import SettingsError
+from graphwright.settings.base import SettingsError
 from graphwright.settings.overrides import Override
 from graphwright.tasks import task_of
 from graphwright.tasks.molecules.dataset import read_molecule

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, vstack
 from graphwright.decoding import Library
 from graphwright.decoding.memory import Bag, Memory, bag
 from graphwright.models import SpectrumInputs
-from graphwright.models.encoders.peak_words import peak_codes
+from graphwright.models.encoders.spectrum import peak_codes
 from graphwright.tasks.spectra.dataset import SpectrumDataset
 from graphwright.tasks.spectra.encoded import stack
 

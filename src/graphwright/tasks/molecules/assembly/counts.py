@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from graphwright.decoding.quiet import without_solver_noise
+from graphwright.decoding.valence import without_solver_noise
 from graphwright.tasks.molecules.assembly.environments import Environments
 
 Counts = NDArray[np.int64]

@@ -13,14 +13,13 @@ from graphwright.decoding import (
     FormulaRule,
     NoMoleculeError,
     SlotScores,
-    constrained,
     decode,
     decode_valid,
     slot_scores,
+    valid,
     valid_candidates,
 )
-from graphwright.decoding.constrained import valid_assignments
-from graphwright.decoding.greedy import greedy_molecule
+from graphwright.decoding.valid import greedy_molecule, valid_assignments
 from graphwright.graphs import Graph, Prediction, Vocabulary, is_isomorphic
 from graphwright.graphs.molecules import BONDS, is_molecule, molecule_from_graph, molecule_vocabulary
 from molecule_logits import QM9, noisy_prediction, random_prediction
@@ -46,7 +45,7 @@ MOLECULES = [
 @pytest.fixture
 def no_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Straight to the program."""
-    monkeypatch.setattr(constrained, "_LOOKED_AT", 0)
+    monkeypatch.setattr(valid, "_LOOKED_AT", 0)
 
 
 @functools.cache
@@ -92,7 +91,7 @@ def test_the_program_finds_molecules_in_the_order_of_brute_force(seed: int) -> N
 def test_choices_left_out_as_too_unlikely_come_back_where_they_are_better(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(constrained, "_REGRET_STEP", 0.3)
+    monkeypatch.setattr(valid, "_REGRET_STEP", 0.3)
     test_the_program_finds_molecules_in_the_order_of_brute_force(seed)
 
 

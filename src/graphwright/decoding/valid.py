@@ -3,28 +3,129 @@
 The graphs of highest score are looked at one by one first: where the plain decoder's graph is a molecule it is
 the answer, and often one of the next few is. Past those a mixed-integer program (valence.py) takes over. What it
 proposes and RDKit or connectedness refuses is cut off and the program solved again, so that what comes out is a
-molecule, and the best one if the time was enough.
+molecule, and the best one if the time was enough. Where it was not, atoms are joined one by one.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from graphwright.decoding.enumeration import assignments
 from graphwright.decoding.formula import Formula, FormulaRule
-from graphwright.decoding.greedy import greedy_molecule
-from graphwright.decoding.score import Assignment, SlotScores, slot_scores
+from graphwright.decoding.score import Assignment, SlotScores, assignments, slot_scores
 from graphwright.decoding.valence import MoleculeProgram
-from graphwright.decoding.validity import Verdict, judge
 from graphwright.graphs import Graph, Prediction, Vocabulary
-from graphwright.graphs.molecule_states import usual_kinds
-from graphwright.graphs.molecules import BONDS
+from graphwright.graphs.molecule_error import MoleculeError
+from graphwright.graphs.molecule_states import usual_kinds, usual_states
+from graphwright.graphs.molecules import BONDS, usual_molecule
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """parts: slots of each part, if there are several; region: slots whose bonds RDKit sees otherwise."""
+
+    valid: bool
+    parts: tuple[tuple[int, ...], ...] = ()
+    region: tuple[int, ...] = ()
+
+
+def judge(assignment: Assignment, vocabulary: Vocabulary, formula: Formula | None) -> Verdict:
+    """Whether the assignment is a molecule (`graphs.molecules.usual_molecule`) of the formula."""
+    here = np.flatnonzero(assignment.presence)
+    if not len(here):
+        return Verdict(valid=False)
+    parts = _parts(assignment, here.tolist())
+    if len(parts) > 1:
+        return Verdict(valid=False, parts=parts)
+    if not _could_be(assignment, vocabulary):
+        return Verdict(valid=False)
+    try:
+        molecule = usual_molecule(assignment.graph(vocabulary))
+    except MoleculeError as error:
+        return Verdict(valid=False, region=tuple(here[list(error.atoms)].tolist()))
+    counts = Counter(atom.GetSymbol() for atom in molecule.GetAtoms())
+    hydrogens = sum(atom.GetTotalNumHs() for atom in molecule.GetAtoms())
+    return Verdict(valid=formula is None or formula.admits(counts, hydrogens))
+
+
+def _parts(assignment: Assignment, here: list[int]) -> tuple[tuple[int, ...], ...]:
+    """The connected parts, by a plain walk: on so few slots scipy's takes longer to begin."""
+    around = [np.flatnonzero(row).tolist() for row in assignment.edges]
+    parts, seen = [], set[int]()
+    for start in here:
+        if start in seen:
+            continue
+        part, stack = [], [start]
+        seen.add(start)
+        while stack:
+            part.append(slot := stack.pop())
+            fresh = [other for other in around[slot] if other not in seen]
+            seen.update(fresh)
+            stack.extend(fresh)
+        parts.append(tuple(sorted(part)))
+    return tuple(parts)
+
+
+def _could_be(assignment: Assignment, vocabulary: Vocabulary) -> bool:
+    """Whether every atom has a state for its bonds: a look at each one alone, which spares most calls of RDKit."""
+    orders = np.array([0 if name == "aromatic" else BONDS.index(name) for name in vocabulary.edges])
+    localised = orders[assignment.edges].sum(1).tolist()
+    aromatic = (assignment.edges == vocabulary.edges.index("aromatic")).sum(1).tolist()
+    highest = orders[assignment.edges].max(1, initial=0).tolist()
+    return all(
+        aromatic[slot] != 1
+        and usual_states(vocabulary.nodes[assignment.labels[slot]], localised[slot], aromatic[slot], highest[slot])
+        for slot in np.flatnonzero(assignment.presence).tolist()
+    )
+
+
+def greedy_molecule(scores: SlotScores, vocabulary: Vocabulary, formula: Formula | None) -> Assignment | None:
+    """The plain decoder's atoms as a molecule, as far as each fits what is there already; None if not one does.
+
+    It starts from the surest atom, adds the atom and bond that cost least, and in the end the bonds that close
+    rings, taking whatever leaves a molecule. Aromatic bonds, which hold only together, are not tried.
+    """
+    n = scores.slots
+    labels = scores.label_regrets.argmin(1)
+    surest = int(scores.presence[:, 1].argmax())
+    wanted = [slot for slot, (_, regret) in enumerate(scores.presence_regrets.tolist()) if not regret] or [surest]
+    presence, edges = np.arange(n) == surest, np.zeros((n, n), np.int64)
+    molecule = scores.assign(presence, labels, edges)
+    if not judge(molecule, vocabulary, formula).valid:
+        return None
+    codes = [code for code, name in enumerate(vocabulary.edges) if code and name != "aromatic"]
+    cost = scores.edge_regrets - scores.edge_regrets[:, :, :1]  # (n, n, classes), above that of no bond
+    pairs = [(i, j) for at, i in enumerate(wanted) for j in wanted[at + 1 :]]
+    options = sorted((float(cost[i, j, code]), i, j, code) for i, j in pairs for code in codes)
+
+    def fits(i: int, j: int, code: int) -> Assignment | None:
+        more, joined = presence.copy(), edges.copy()
+        more[[i, j]] = True
+        joined[i, j] = joined[j, i] = code
+        found = scores.assign(more, labels, joined)
+        return found if judge(found, vocabulary, formula).valid else None
+
+    grown = True
+    while grown:
+        grown = False
+        for _, i, j, code in options:
+            if presence[i] != presence[j] and (found := fits(i, j, code)) is not None:
+                molecule, presence, edges = found, found.presence, found.edges
+                grown = True
+                break
+    for extra, i, j, code in options:
+        if extra < 0 and presence[i] and presence[j] and not edges[i, j]:
+            found = fits(i, j, code)
+            if found is not None:
+                molecule, edges = found, found.edges
+    return molecule
+
 
 _LOOKED_AT = 200
 """Graphs looked at before the first program: they take about as long as it does."""
