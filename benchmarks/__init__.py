@@ -13,9 +13,9 @@ from benchmarks.scaling import measure_scaling, scaling_figure
 from benchmarks.sinkhorn import measure_sinkhorn
 from benchmarks.training import measure_presets, measure_training
 from benchmarks.whole_machine import measure_time_to_published, measure_whole_machine
+from graphwright.inference.model import load_model
 from graphwright.settings import load_run, presets
 from graphwright.tasks.spectra.prepared import find_spectra
-from graphwright.training.saved_model import load_model
 
 SHIPPED = "coloring10"
 """The model whose predictions are timed."""

@@ -18,12 +18,12 @@ from benchmarks.measurement import Row, timed
 from graphwright.decoding import decode
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.graphs.convert import to_networkx
+from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.metrics.pairs import GraphPairs
 from graphwright.models.predictor import Predicted
 from graphwright.settings import Run
 from graphwright.tasks import Samples, task_of
 from graphwright.training import build
-from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.threads import threads
 
 STEPS = 20

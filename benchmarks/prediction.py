@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from benchmarks.measurement import Measured, Remark, Row, interleaved_milliseconds, median_milliseconds, seconds
+from graphwright.inference.model import SavedModel
 from graphwright.models import Inputs
-from graphwright.training.saved_model import SavedModel
 from graphwright.training.threads import threads
 
 PEER = "torch.compile of the predictor"

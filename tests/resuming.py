@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import Run
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training import loop, train
 
 

@@ -7,8 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import Run
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 
 AFTER, WITHIN = "after", "within"

@@ -13,12 +13,12 @@ from killed_run import WITHIN
 
 from graphwright.cli import main as cli
 from graphwright.graphs import from_json
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.model import load_model
 from graphwright.settings import Run, load_run
 from graphwright.tasks.coloring import VOCABULARY
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.log import read_log
-from graphwright.training.saved_model import load_model
 from tiny import tiny_settings
 
 SCRIPT = Path(__file__).with_name("killed_run.py")

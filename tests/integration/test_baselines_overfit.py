@@ -5,9 +5,10 @@ import torch
 
 from graphwright.baselines import BASELINES, BarycentreSettings, predict_baseline
 from graphwright.graphs import is_isomorphic
+from graphwright.inference import evaluate_predictor
 from graphwright.settings import Run
 from graphwright.tasks import task_of
-from graphwright.training import build, evaluate_predictor
+from graphwright.training import build
 from tiny import tiny_settings
 
 EIGHT = range(8)

@@ -10,8 +10,8 @@ from time import monotonic, sleep
 import pytest
 
 from graphwright.cli import main as cli
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import load_run
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training.log import read_log
 from graphwright.training.processes import cores
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from two_processes import CASES, STEPS, case, gradients, training
 
-from graphwright.training import checkpoint as checkpoints
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.log import read_log
 

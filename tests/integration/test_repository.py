@@ -11,8 +11,8 @@ import pytest
 
 from graphwright.cli.main import parser
 from graphwright.cli.train import split
+from graphwright.inference.model import shipped_names
 from graphwright.settings import load_run
-from graphwright.training.saved_model import shipped_names
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -11,8 +11,8 @@ import pytest
 import torch
 from killed_run import AFTER, WITHIN
 
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import Run
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.log import read_log
 from tiny import WITH_STATE, tiny_settings

@@ -17,12 +17,14 @@ LAYERS = (
     {"losses", "decoding", "spectra"},
     {"metrics", "settings"},
     {"models"},
-    {"matching"},
+    {"matching", "known"},
     {"tasks"},
+    {"inference"},
     {"training"},
     {"report"},
     {"baselines"},
     {"experiments"},
+    {"bench"},
     {"cli"},
 )
 HEIGHT = {package: height for height, row in enumerate(LAYERS) for package in row}

@@ -8,8 +8,8 @@ from typing import Any
 
 from graphwright.baselines.nearest import NearestSettings
 from graphwright.baselines.predict import NEAREST, answer
+from graphwright.inference.evaluate import Evaluated
 from graphwright.metrics import evaluate_graphs
-from graphwright.report.evaluation import Evaluated
 from graphwright.tasks.coloring import Coloring
 
 

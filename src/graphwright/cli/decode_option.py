@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from graphwright.training.decoders import Decoder
+from graphwright.inference.decoders import Decoder
 
 
 def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:

@@ -14,11 +14,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from graphwright.cli.decode_option import add_decode_option, chosen_decoder
-from graphwright.report.comparison import baseline_figures
-from graphwright.report.evaluation import Evaluated, evaluate_saved
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved
+from graphwright.inference.model import load_model
 from graphwright.tasks import SPLITS, Compared, unusable_rows
-from graphwright.training.decoders import Decoder
-from graphwright.training.saved_model import load_model
 
 HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows", "method")
 """What the table of figures leaves out."""

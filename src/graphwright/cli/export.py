@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from graphwright.cli.decode_option import add_decode_option, chosen_decoder
-from graphwright.training.saved_model import load_model
+from graphwright.inference.model import load_model
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the model and say what it can."""
-    from graphwright.report.card import write_model
+    from graphwright.inference.export import write_model
 
     if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")

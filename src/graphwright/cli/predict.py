@@ -18,9 +18,9 @@ from rich.text import Text
 from graphwright.cli.decode_option import add_decode_option, chosen_decoder
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.model import PredictedGraph, SavedModel, load_model
 from graphwright.tasks import BadInput, Describing, Informed, NamedInput, Task
-from graphwright.training.decoders import Decoder
-from graphwright.training.saved_model import PredictedGraph, SavedModel, load_model
 
 BATCH = 128
 WIDE = 250

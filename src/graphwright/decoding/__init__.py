@@ -2,7 +2,6 @@
 
 from graphwright.decoding.candidates import Candidate, Candidates, plain_candidates, valid_candidates
 from graphwright.decoding.formula import Formula, FormulaRule
-from graphwright.decoding.known import Library, Placement, known_candidates
 from graphwright.decoding.score import Assignment, SlotScores, slot_scores
 from graphwright.decoding.threshold import Slots, decode, harden
 from graphwright.decoding.valid import NoMoleculeError, ValidDecoding, decode_valid
@@ -13,16 +12,13 @@ __all__ = [
     "Candidates",
     "Formula",
     "FormulaRule",
-    "Library",
     "NoMoleculeError",
-    "Placement",
     "SlotScores",
     "Slots",
     "ValidDecoding",
     "decode",
     "decode_valid",
     "harden",
-    "known_candidates",
     "plain_candidates",
     "slot_scores",
     "valid_candidates",

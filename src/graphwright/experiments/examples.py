@@ -24,10 +24,11 @@ from graphwright.experiments.store import RECORD, State, Store
 from graphwright.experiments.summary import measure
 from graphwright.experiments.table import RECORDS
 from graphwright.files import SHIPPED_MODELS
-from graphwright.report import comparison_sheet, evaluate_saved, pick_examples
-from graphwright.report.record import run_record
+from graphwright.inference import evaluate_saved
+from graphwright.inference.model import SavedModel, load_model, shipped_names
+from graphwright.inference.record import run_record
+from graphwright.report import comparison_sheet, pick_examples
 from graphwright.settings import TaskSettings
-from graphwright.training.saved_model import SavedModel, load_model, shipped_names
 
 SHOWN = 3
 """Examples of each task."""

@@ -19,7 +19,7 @@ from graphwright.experiments.propositions import CYCLE, TRIANGLES, adjacency, ev
 from graphwright.experiments.reproduction import PAGE, page_folder
 from graphwright.files import write_json
 from graphwright.graphs import drawing
-from graphwright.training.provenance import commit, hardware
+from graphwright.inference.record import commit, hardware
 from graphwright.transport import Objective
 
 if TYPE_CHECKING:

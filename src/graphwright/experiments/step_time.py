@@ -16,11 +16,12 @@ from graphwright.experiments.store import read_json
 from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.experiments.work import with_threads
 from graphwright.files import write_json
+from graphwright.inference import evaluate_predictor
+from graphwright.inference.record import hardware
 from graphwright.models import inputs_to
 from graphwright.settings import Accelerator, Run
 from graphwright.tasks import resolved, task_of
-from graphwright.training import build, evaluate_predictor
-from graphwright.training.provenance import hardware
+from graphwright.training import build
 from graphwright.training.threads import threads as torch_threads
 
 SMALL, LARGE = 2, 32

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphwright.experiments.job import Job
 from graphwright.files import is_locked, lock_folder
-from graphwright.training import checkpoint as checkpoints
+from graphwright.inference import checkpoint as checkpoints
 
 RECORD, FAILURE, SAMPLES = "record.json", "failure.json", "samples.csv"
 

@@ -12,9 +12,9 @@ import torch
 from graphwright import __version__
 from graphwright.baselines import predict_baseline
 from graphwright.experiments.job import Job
+from graphwright.inference.record import commit, hardware
 from graphwright.metrics import Report, evaluate_graphs
 from graphwright.tasks import Grouped, task_of
-from graphwright.training.provenance import commit, hardware
 
 
 @dataclass(frozen=True, eq=False)

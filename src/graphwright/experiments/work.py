@@ -16,14 +16,14 @@ from graphwright.experiments.job import FORMAT, Job
 from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, read_json
 from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.files import write_json
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference import evaluate_saved
+from graphwright.inference.model import SavedModel, load_model
+from graphwright.inference.record import run_record
 from graphwright.metrics import Report
-from graphwright.report import evaluate_saved
-from graphwright.report.record import run_record
 from graphwright.settings import Loss, Run
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.log import VALIDATION, read_log
-from graphwright.training.saved_model import SavedModel, load_model
 from graphwright.training.threads import threads as torch_threads
 
 PER_SAMPLE = ("isomorphic", "edit", "aligned_exact", "aligned_edit")

@@ -15,7 +15,6 @@ from graphwright.models.encoders import (
 )
 from graphwright.models.heads import GraphHead
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
-from graphwright.models.recogniser import Recogniser
 from graphwright.models.target_encoder import NodeEncoder, TargetEncoder, flip_signs, laplacian_encoding
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "NodeDecoder",
     "NodeEncoder",
     "Predicted",
-    "Recogniser",
     "SegformerEncoder",
     "SequenceEncoder",
     "SetEncoder",

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from graphwright.graphs import Prediction
 from graphwright.models.decoder import SlotTokens, TokenSlots
 from graphwright.models.encoders import Tokens
-from graphwright.models.recogniser import Recogniser
 
 Inputs = Tensor | tuple[Tensor, ...]
 """A batch as an encoder takes it: one tensor (b, ...), or several."""
@@ -44,7 +43,7 @@ class GraphPredictor(nn.Module):
     """
 
     def __init__(
-        self, encoder: nn.Module, decoder: nn.Module, head: nn.Module, recogniser: Recogniser | None = None
+        self, encoder: nn.Module, decoder: nn.Module, head: nn.Module, recogniser: nn.Module | None = None
     ) -> None:
         super().__init__()
         self.encoder = encoder

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from graphwright import __version__
-from graphwright.report.evaluation import Evaluated, evaluate_saved
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.evaluate import NAMES, Evaluated, evaluate_saved
+from graphwright.inference.model import load_model
 from graphwright.report.plots import learning_curves, plan_heat_map
 from graphwright.report.sheet import comparison_sheet, pick_examples
-from graphwright.training.decoders import Decoder
 from graphwright.training.log import read_log
-from graphwright.training.saved_model import load_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,29 +31,6 @@ table { border-collapse: collapse; } td, th { padding: .25rem .9rem .25rem 0; te
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 img { max-width: 100%; } pre { background: #f4f4f4; padding: .8rem; overflow-x: auto; font-size: .85rem; }
 """
-
-NAMES = {
-    "isomorphic": "exactly right (isomorphic), %",
-    "edit": "edit distance",
-    "edit_proved_optimal": "edit distance proved minimal, %",
-    "aligned_exact": "aligned exact (the paper's figure), %",
-    "aligned_edit": "aligned edit (the paper's figure)",
-    "size_accuracy": "size right, %",
-    "node_accuracy": "node accuracy, %",
-    "edge_precision": "edge precision, %",
-    "edge_recall": "edge recall, %",
-    "isomorphic_skeleton": "right but for edge labels, %",
-    "validity": "valid molecules, %",
-    "same_fingerprint": "same fingerprint, %",
-    "tanimoto": "Tanimoto similarity of the fingerprints",
-    "top5": "truth among the first 5 candidates, %",
-    "top10": "truth among the first 10 candidates, %",
-    "decode_proved": "proved to be the likeliest molecule, %",
-    "reproduced": "answers that have exactly the given fingerprint, %",
-    "alternatives": "candidates that have exactly the given fingerprint",
-    "decode_seconds_median": "seconds for one answer, median",
-    "decode_seconds_p99": "seconds for one answer, 99th percentile",
-}
 
 
 def write_report(run_folder: Path, out: Path, samples: int | None, title: str) -> Evaluated:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from graphwright.inference.build import loss_settings
+from graphwright.inference.evaluate import Evaluated
 from graphwright.losses import matching_problem
-from graphwright.report.evaluation import Evaluated
-from graphwright.training.assembly import loss_settings
 from graphwright.transport import mirror_descent, round_to_permutation
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import numpy as np
 
 from graphwright.graphs import Graph
 from graphwright.graphs.graph import IntArray
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.evaluate import Evaluated, evaluate_saved
+from graphwright.inference.model import load_model
 from graphwright.metrics import Report, edit_distance
-from graphwright.report.evaluation import Evaluated, evaluate_saved
 from graphwright.tasks import Task
 from graphwright.tasks.task import Places
-from graphwright.training.decoders import Decoder
-from graphwright.training.saved_model import load_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

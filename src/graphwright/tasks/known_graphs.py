@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphwright.decoding import Library
+from graphwright.known import Library
 from graphwright.tasks.task import Task
 
 MOST_KNOWN = 20_000

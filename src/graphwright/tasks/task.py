@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from graphwright.decoding import Candidates, Formula, Library
-from graphwright.decoding.memory import Bag, Memory
+from graphwright.decoding import Candidates, Formula
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
+from graphwright.known import Library
+from graphwright.known.memory import Bag, Memory
 from graphwright.models import Inputs
 from graphwright.settings import Model
 from graphwright.tasks.membership import Membership

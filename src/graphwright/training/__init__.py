@@ -1,17 +1,6 @@
-"""Training: the loop, its state, its evaluation."""
+"""Training: the loop and its state."""
 
-from graphwright.training.assembly import TrainingModel, build, build_matcher, build_predictor
-from graphwright.training.evaluation import Evaluation, evaluate_predictor
+from graphwright.training.assembly import TrainingModel, build, build_matcher
 from graphwright.training.loop import DivergenceError, Trained, train
 
-__all__ = [
-    "DivergenceError",
-    "Evaluation",
-    "Trained",
-    "TrainingModel",
-    "build",
-    "build_matcher",
-    "build_predictor",
-    "evaluate_predictor",
-    "train",
-]
+__all__ = ["DivergenceError", "Trained", "TrainingModel", "build", "build_matcher", "train"]

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
+from graphwright.inference.build import build_predictor, loss_settings, slots
+from graphwright.known.head import Recognition, shared_parts
 from graphwright.losses import GraphLoss, LossSettings, graph_loss
 from graphwright.losses.relation_loss import RelationSettings, relation_loss
 from graphwright.matching import (
@@ -22,78 +24,19 @@ from graphwright.matching import (
     in_order,
 )
 from graphwright.matching.matcher import LabelProbabilityMatcher
-from graphwright.models import (
-    GraphHead,
-    GraphPredictor,
-    Inputs,
-    NodeDecoder,
-    Predicted,
-    Recogniser,
-    TargetEncoder,
-    TokenSlots,
-)
-from graphwright.models.bags import Bags
-from graphwright.models.decoder import kept_tokens
+from graphwright.models import GraphPredictor, Inputs, Predicted, TargetEncoder
 from graphwright.models.precision import without_autocast
-from graphwright.models.relationformer import RelationDecoder, RelationHead
-from graphwright.settings import CostKind, Loss, Matching, MatchingKind, PairKind, PlanKind, Run
+from graphwright.settings import CostKind, Matching, MatchingKind, PlanKind, Run
 from graphwright.settings.schema import ModelKind, SlotKind
 from graphwright.tasks import Task, known_graphs, task_of
-from graphwright.training.recognition import Recognition, shared_parts
 from graphwright.transport import (
     MatchingProblem,
-    Relaxation,
     conditional_gradient,
     inner_product_plan,
     l1_plan,
     mirror_descent,
     multi_start,
 )
-
-
-def loss_settings(loss: Loss) -> LossSettings:
-    """The loss's settings."""
-    relaxation = Relaxation(loss.objective, loss.order, loss.reading)
-    apart = {"objective", "order", "reading", "none_weight", "negatives", "recognition"}
-    fields = loss.model_dump(exclude=apart)
-    return LossSettings(**fields, relaxation=relaxation)
-
-
-def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor:
-    """The predictor, freshly initialised.
-
-    known_parts: what the graphs have in common that it learns to recognise; to load weights none are needed.
-    """
-    model, task = run.model, task_of(run.task)
-    encoder = task.encoder(model)
-    sizes = (task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width)
-    recogniser = None
-    if model.known_graphs:
-        parts = known_parts or Bags.single(model.known_graphs)
-        recogniser = Recogniser(model.encoder_width, parts)
-    if model.kind is ModelKind.RELATIONFORMER:
-        relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
-        return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)
-    decoder = (
-        NodeDecoder(*sizes)
-        if model.slots is SlotKind.LEARNED
-        else TokenSlots(task.capacity, model.spare_slots, *sizes[1:])
-    )
-    head = GraphHead(
-        model.width,
-        model.head_width,
-        task.vocabulary,
-        diffusion=task.diffusion,
-        product=model.pairs is PairKind.PRODUCT,
-    )
-    return GraphPredictor(encoder, decoder, head, recogniser)
-
-
-def slots(run: Run) -> int:
-    """How many slots the predictor has."""
-    if run.model.slots is SlotKind.LEARNED:
-        return run.task.capacity
-    return kept_tokens(run.task.capacity) + run.model.spare_slots
 
 
 def build_matcher(run: Run) -> Matcher:

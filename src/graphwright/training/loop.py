@@ -17,21 +17,21 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from graphwright.graphs import GraphBatch
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.evaluate import evaluate_predictor
+from graphwright.inference.model import load_model
+from graphwright.inference.record import provenance
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of, unusable_rows
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.averaging import WeightAverage
 from graphwright.training.console import Display
-from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
 from graphwright.training.log import RunLog
 from graphwright.training.optimizer import RATE_FACTOR, build_optimizer
 from graphwright.training.order import StepOrder
 from graphwright.training.processes import in_this_process
-from graphwright.training.provenance import provenance
-from graphwright.training.saved_model import load_model
 from graphwright.training.schedule import Budget, learning_rate
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
 from graphwright.training.window import Window

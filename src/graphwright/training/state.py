@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graphwright.inference.checkpoint import Checkpoint, CheckpointError
 from graphwright.training.averaging import WeightAverage
-from graphwright.training.checkpoint import Checkpoint, CheckpointError
 
 
 @dataclass

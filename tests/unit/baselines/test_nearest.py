@@ -8,8 +8,8 @@ from graphwright.baselines import NearestSettings, predict_baseline
 from graphwright.baselines.likeness import likeness_of
 from graphwright.baselines.nearest import nearest
 from graphwright.baselines.references import References, references_of
+from graphwright.inference import build_predictor
 from graphwright.tasks import task_of
-from graphwright.training import build_predictor
 
 
 def test_a_training_sample_is_its_own_nearest_neighbour(any_run):

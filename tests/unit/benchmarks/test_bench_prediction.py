@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks import Remark, measure_prediction
-from graphwright.training.saved_model import load_model
+from graphwright.inference.model import load_model
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import torch
 
 from benchmarks import measure_data, measure_presets, measure_training
 from benchmarks.training import WARM_UP, _TimedSession, measure_loop, with_matching
+from graphwright.inference.checkpoint import load
 from graphwright.settings import MatchingKind
 from graphwright.training import train
-from graphwright.training.checkpoint import load
 from graphwright.training.console import Display
 from tiny import tiny_settings
 

@@ -11,8 +11,8 @@ from rdkit import Chem
 from graphwright.cli import main as cli
 from graphwright.graphs import from_json, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
-from graphwright.training.decoders import Decoder
-from graphwright.training.saved_model import load_model
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.model import load_model
 from tiny_molecules import BAD, SMILES, tiny_file, write_molecules
 
 EXTRAS = {"validity", "tanimoto", "same_fingerprint", "isomorphic_skeleton", "top5", "top10"}

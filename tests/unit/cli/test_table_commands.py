@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import graphwright.cli.main as cli
+from graphwright.inference.model import load_model
 from graphwright.settings import load_run
 from graphwright.tasks import resolved
-from graphwright.training.saved_model import load_model
 from tiny_tables import rows, write_jsonl
 
 PAGE = Path(__file__).parents[3] / "docs" / "own-data.md"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from graphwright.experiments import InProcess, Scale, examples, expand, read_grid, store_of, write_examples
-from graphwright.training.saved_model import load_model
+from graphwright.inference.model import load_model
 
 GRID = read_grid("examples")
 

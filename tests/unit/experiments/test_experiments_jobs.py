@@ -23,12 +23,12 @@ from graphwright.experiments.summary import measure
 from graphwright.experiments.table import markdown, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
 from graphwright.files import LOCK, PAUSE, is_locked
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.model import load_model
 from graphwright.settings import ColoringTask, FingerprintTask, Loss, Matching, Model, Run, SpectrumTask, Train
 from graphwright.settings.tasks import TASKS
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training import loop, train
 from graphwright.training.log import read_log
-from graphwright.training.saved_model import load_model
 from tiny import tiny_settings
 
 STEPS = {"steps": 4, "validate_every": 2, "validation_samples": 4, "checkpoint_minutes": 1e-9}

@@ -7,17 +7,13 @@ import pytest
 import torch
 
 from graphwright.graphs import GraphBatch
+from graphwright.inference.build import loss_settings
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LabelMatcher, LearnedMatcher, SolverMatcher
 from graphwright.settings import MatchingKind
 from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, build_matcher
-from graphwright.training.assembly import (
-    LOSS_TERMS,
-    TERMS,
-    StepResult,
-    loss_settings,
-)
+from graphwright.training.assembly import LOSS_TERMS, TERMS, StepResult
 from graphwright.transport import SelfLoops, conditional_gradient, inner_product_plan, l1_plan, mirror_descent
 from tiny import WITH_STATE, random_batch, random_prediction, tiny_settings
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.checkpoint import CheckpointError
+from graphwright.inference.export import export_model
+from graphwright.inference.model import AVERAGE, PREDICTOR, load_model
 from graphwright.training import build, loop, train
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training.averaging import WeightAverage
-from graphwright.training.checkpoint import CheckpointError
-from graphwright.training.saved_model import AVERAGE, PREDICTOR, export_model, load_model
 from resuming import assert_resumes_exactly
 from tiny import tiny_settings
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from lightning.fabric import Fabric
 
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.tasks.coloring import ColoringDataset
 from graphwright.training import TrainingModel, loop, train
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training.log import RunLog, read_log
 from graphwright.training.state import Progress
 from tiny import WITH_STATE, tiny_settings

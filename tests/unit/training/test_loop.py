@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.checkpoint import CheckpointError
+from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.settings import CONFIG, Run, to_yaml
 from graphwright.training import DivergenceError, TrainingModel, loop, train
-from graphwright.training import checkpoint as checkpoints
-from graphwright.training.checkpoint import CheckpointError
-from graphwright.training.evaluation import evaluate_predictor
 from graphwright.training.log import read_log
 from graphwright.training.state import load_weights
 from tiny import WITH_STATE, tiny_settings

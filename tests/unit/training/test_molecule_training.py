@@ -6,15 +6,15 @@ import pytest
 import torch
 from rdkit import Chem
 
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.model import load_model
 from graphwright.losses import graph_loss, matching_problem
 from graphwright.settings import load_run
 from graphwright.tasks import task_of
 from graphwright.training import build, train
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training.assembly import TERMS
-from graphwright.training.decoders import Decoder
 from graphwright.training.log import read_log
-from graphwright.training.saved_model import load_model
 from resuming import assert_resumes_exactly
 from tiny_molecules import SMILES, molecule_settings, tiny_file
 

@@ -5,8 +5,8 @@ import os
 import pytest
 import torch
 
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import CORES, Accelerator, Override, SettingsError, load_run
-from graphwright.training import checkpoint as checkpoints
 from graphwright.training import train
 from graphwright.training.processes import cores, on_cores
 from tiny import tiny_settings

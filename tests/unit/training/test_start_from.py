@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from graphwright.training import checkpoint as checkpoints
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.model import AVERAGE, PREDICTOR, load_model
 from graphwright.training import train
-from graphwright.training.saved_model import AVERAGE, PREDICTOR, load_model
 from resuming import assert_resumes_exactly
 from tiny import tiny_settings
 

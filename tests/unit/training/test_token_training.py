@@ -3,6 +3,11 @@
 import pytest
 import torch
 
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference import evaluate_predictor
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.export import export_model
+from graphwright.inference.model import load_model
 from graphwright.losses import graph_loss
 from graphwright.settings import Run, load_run
 from graphwright.settings.base import SettingsError
@@ -10,10 +15,7 @@ from graphwright.settings.overrides import Override
 from graphwright.tasks import task_of
 from graphwright.tasks.molecules.dataset import read_molecule
 from graphwright.tasks.molecules.fingerprint import NO_BIT
-from graphwright.training import build, evaluate_predictor, train
-from graphwright.training import checkpoint as checkpoints
-from graphwright.training.decoders import Decoder
-from graphwright.training.saved_model import export_model, load_model
+from graphwright.training import build, train
 from resuming import assert_resumes_exactly
 from tiny_molecules import SMILES, molecule_settings, tiny_file
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphwright.decoding import Formula, Library
+from graphwright.decoding import Formula
 from graphwright.graphs import Graph
 from graphwright.graphs.distinct import DistinctGraphs
+from graphwright.known import Library
 from graphwright.spectra import bin_peaks, nearest_precursor, nearest_spectra
 from graphwright.tasks.spectra.dataset import SpectrumDataset
 from graphwright.tasks.task import Baseline

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from graphwright.decoding import Library
-from graphwright.decoding.memory import Bag, Memory, bag
+from graphwright.known import Library
+from graphwright.known.memory import Bag, Memory, bag
 from graphwright.models import SpectrumInputs
 from graphwright.models.encoders.spectrum import peak_codes
 from graphwright.tasks.spectra.dataset import SpectrumDataset

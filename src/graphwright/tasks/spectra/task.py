@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from graphwright.decoding import Formula, Library
-from graphwright.decoding.memory import Bag, Memory
+from graphwright.decoding import Formula
 from graphwright.graphs import Graph, Vocabulary
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
+from graphwright.known import Library
+from graphwright.known.memory import Bag, Memory
 from graphwright.models import Inputs, SpectrumEncoder, SpectrumInputs
 from graphwright.settings import Model, SpectrumTask, TrainingUnit
 from graphwright.spectra import parse_formula

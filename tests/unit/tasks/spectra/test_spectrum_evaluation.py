@@ -7,11 +7,10 @@ import pytest
 
 from graphwright.cli.main import main
 from graphwright.decoding import Formula, FormulaRule
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.evaluate import baseline_figures, evaluate_saved
+from graphwright.inference.model import load_model
 from graphwright.metrics import bootstrap_interval
-from graphwright.report.comparison import baseline_figures
-from graphwright.report.evaluation import evaluate_saved
-from graphwright.training.decoders import Decoder
-from graphwright.training.saved_model import load_model
 from tiny_spectra import rows, write_mgf, write_spectra
 
 

@@ -69,7 +69,7 @@ def test_a_few_spectra_of_every_molecule_are_remembered_with_their_scaffolds(tas
     whole = spectrum_memory(data, library)
     rows = np.concatenate(data.units)
     assert whole.bags.shape == (len(rows), memory.WORDS)
-    assert np.all(np.diff(whole.places) >= 0)
+    assert np.all(np.diff(whole.indices) >= 0)
     found = whole.likeness(bags_of_words(stack([data.encoded(int(row)) for row in rows])))
     for row, likeness in zip(rows, found, strict=True):
         assert likeness[library.distinct.find(data.scaffold(int(row)))] == pytest.approx(1, abs=1e-5)

@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from graphwright.cli import main as cli
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.export import export_model
+from graphwright.inference.model import load_model
+from graphwright.known.head import SMOOTHING, Recognition
+from graphwright.known.memory import WEIGHT, Recalling
 from graphwright.settings import Run
 from graphwright.tasks import resolved
 from graphwright.training import build
-from graphwright.training.decoders import Decoder
-from graphwright.training.recall import WEIGHT, Recalling
-from graphwright.training.recognition import SMOOTHING, Recognition
-from graphwright.training.saved_model import export_model, load_model
 from resuming import assert_resumes_exactly
 
 
@@ -38,7 +39,7 @@ def test_a_run_counts_the_graphs_and_learns_to_tell_them(tiny_spectrum_run):
     model.recognition = (Recognition(library), 0.5)
     whole = model(inputs, target.mask, target.node_labels, target.edge_labels)
     torch.testing.assert_close(whole.loss, without.loss + 0.5 * whole.terms[-1])
-    logits, places = model.predictor(inputs).graphs.known, Recognition(library).places(target)
+    logits, places = model.predictor(inputs).graphs.known, Recognition(library).indices(target)
     expected = torch.nn.functional.cross_entropy(logits, places, label_smoothing=SMOOTHING)
     torch.testing.assert_close(whole.terms[-1], expected)
     whole.loss.backward()
@@ -133,7 +134,7 @@ def test_a_model_handed_on_with_known_graphs_alone_remembers_nothing(tiny_spectr
     assert before.memory is None
     assert before.answering(Decoder.KNOWN) is before.predictor
     assert before.known.temperature == 1
-    other = Recalling(run.predictor, replace(run.memory, graphs=run.memory.graphs + 1), run.task)
+    other = Recalling(run.predictor, replace(run.memory, graphs=run.memory.graphs + 1), run.task.bags)
     with pytest.raises(ValueError, match="not of the data that the model was trained on"):
         other(run.task.data("test").batch([0])[0])
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from graphwright.cli.main import main
+from graphwright.inference.model import load_model
 from graphwright.spectra import read_spectra
 from graphwright.tasks.spectra import EncodedSpectrum, MS2Scaffold
-from graphwright.training.saved_model import load_model
 from tiny_spectra import rows, write_mgf, write_spectra
 
 

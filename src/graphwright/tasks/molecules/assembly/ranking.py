@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from graphwright.decoding import Candidate, Candidates, SlotScores, slot_scores
 from graphwright.decoding.candidates import valid_of_scores
-from graphwright.decoding.known import log_probabilities
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.graphs.distinct import DistinctGraphs
 from graphwright.graphs.molecules import graph_from_molecule
+from graphwright.known.decoding import log_probabilities
 from graphwright.tasks.molecules.assembly.alphabet import Alphabet
 from graphwright.tasks.molecules.assembly.assemble import Assembly, Limits, assemble
 from graphwright.tasks.molecules.assembly.repair import check, repair

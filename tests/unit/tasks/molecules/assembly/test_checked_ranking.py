@@ -10,9 +10,9 @@ import pytest
 from rdkit import Chem
 
 from graphwright.decoding import slot_scores, valid_candidates
-from graphwright.decoding.known import log_probabilities
 from graphwright.graphs import GraphBatch, Prediction, is_isomorphic
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
+from graphwright.known.decoding import log_probabilities
 from graphwright.tasks.molecules import active_bits
 from graphwright.tasks.molecules.assembly.alphabet import make_alphabet
 from graphwright.tasks.molecules.assembly.assemble import Limits

@@ -1,0 +1,18 @@
+"""Trained models: loading, predicting, evaluating, handing on."""
+
+from graphwright.inference.build import build_predictor
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.evaluate import Evaluated, Evaluation, evaluate_predictor, evaluate_saved
+from graphwright.inference.model import PredictedGraph, SavedModel, load_model
+
+__all__ = [
+    "Decoder",
+    "Evaluated",
+    "Evaluation",
+    "PredictedGraph",
+    "SavedModel",
+    "build_predictor",
+    "evaluate_predictor",
+    "evaluate_saved",
+    "load_model",
+]

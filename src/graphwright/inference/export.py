@@ -1,0 +1,177 @@
+"""A model to hand on: weights, record and card."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.checkpoint import Checkpoint, compacted
+from graphwright.inference.decoders import Decoder, check_decoder
+from graphwright.inference.evaluate import NAMES, Evaluated, evaluate_saved
+from graphwright.inference.model import MODEL_NAME, PREDICTOR, SavedModel, load_model, log_beside
+from graphwright.inference.record import run_record
+from graphwright.known import Library, Memory, Recogniser
+from graphwright.known.calibration import temperature
+from graphwright.known.library import check_recognised
+from graphwright.tasks import Bounded
+
+INDEPENDENT = (
+    "The confidence that `predict` prints takes the decisions as independent; it ranks predictions and is not "
+    "calibrated."
+)
+RECOGNISED = (
+    "The confidence that `predict` prints is the model's probability of the graph among all that it knows and the "
+    "formula, where it is known, allows, at the temperature at which the mean confidence was the accuracy on "
+    "validation samples: right on the whole, not for every kind of input."
+)
+REMEMBERED = (
+    "It carries what it remembers of {count:,} training inputs: the licences of the training data hold for them, "
+    "and figures on inputs that it was trained on mean nothing."
+)
+CARD_SAMPLES = 4000
+"""Test samples behind a card's figures, where there are so many."""
+CALIBRATING, AT_ONCE = 4000, 128
+"""Validation samples by which confidence is calibrated, where there are so many; and those predicted together."""
+KEPT = ("settings", "progress", "sittings")
+"""Facts of a run that go along with its model."""
+
+
+def write_model(source: Path, out: Path, samples: int | None, decoder: Decoder) -> Evaluated:
+    """Write a predictor with its record and a card; returns its figures on the test split.
+
+    source: whatever `load_model` takes: of a run's folder the best checkpoint counts.
+    The figures are those of the weights as written, with the decoder that the model is handed on with.
+    """
+    model = load_model(str(source))
+    check_decoder(decoder, model.vocabulary, model.checking)
+    facts: dict[str, object] = {"decoder": decoder.value}
+    known = (model.known.library, model.memory) if decoder is Decoder.KNOWN else ()
+    if decoder is Decoder.KNOWN and model.predictor.recogniser is not None:
+        facts["temperature"] = calibrated_temperature(model)
+    export_model(str(source), out, facts, *known)
+    result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
+    figures = result.figures()
+    record = run_record(model, result.data) | facts | {"test": figures}
+    export_model(str(source), out, facts | {"test": figures}, *known)
+    (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
+    log = log_beside(str(source))
+    if log.exists():
+        (out / "log.csv").write_bytes(log.read_bytes())
+    (out / "README.md").write_text(_card(out.name, record, model))
+    return result
+
+
+def _card(name: str, record: dict[str, object], model: SavedModel) -> str:
+    settings, figures = record["settings"], record["test"]
+    assert isinstance(settings, dict)
+    assert isinstance(figures, dict)
+    progress = record["progress"] or {}
+    assert isinstance(progress, dict)
+    sittings = record["trained"] or [record]
+    assert isinstance(sittings, list)
+    matching, hardware = settings["matching"], sittings[-1]["hardware"]
+    examples = {
+        "coloring": "picture.png",
+        "fingerprint": "molecules.smi",
+        "spectrum": "spectra.mgf",
+        "table": "inputs.csv",
+    }
+    example = examples[settings["task"]["kind"]]
+    rows = _rows(figures, "")
+    if "per_molecule" in figures:
+        rows += _rows(figures["per_molecule"], ", mean over molecules")
+    limits = [model.task.limits, RECOGNISED if "temperature" in record else INDEPENDENT]
+    if record["decoder"] == Decoder.KNOWN and model.memory is not None:
+        limits.append(REMEMBERED.format(count=len(model.memory.indices)))
+    return f"""# {name}
+
+{textwrap.fill(model.task.summary, 115)}
+A {settings["model"]["encoder"]} encoder and a Transformer decoder, trained with the `{matching["kind"]}` matcher.
+
+```
+graphwright evaluate {name}
+graphwright predict {name} {example}
+```
+
+## Figures
+
+The first {figures["samples"]} samples of the test split, none of them seen in training or selection; decoded
+`{record["decoder"]}`, as `evaluate` and `predict` do where nothing else is asked for.
+
+| | mean | 95 % interval |
+|---|---|---|
+{chr(10).join(rows)}
+
+## How it came about
+
+{progress.get("step", 0):,} steps of {settings["train"]["batch_size"]} samples, in
+{progress.get("seconds", 0) / 60:.0f} minutes, seed {settings["train"]["seed"]}. Hardware: {json.dumps(hardware)}.
+Settings, commit and data hash are in `record.json`, the training log in `log.csv`.
+
+## Limits
+
+{chr(10).join(textwrap.fill(each, 115) for each in limits)}
+"""
+
+
+def _rows(figures: dict[str, Any], of: str) -> list[str]:
+    """Lines of a table: name, mean, interval."""
+    rows = []
+    for key, text in NAMES.items():
+        if key in figures:
+            interval = figures.get(f"{key}_interval")
+            shown = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+            rows.append(f"| {text}{of} | {figures[key]:.2f} | {shown} |")
+    return rows
+
+
+def export_model(
+    source: str,
+    folder: Path,
+    record: Mapping[str, Any],
+    library: Library | None = None,
+    memory: Memory | None = None,
+) -> None:
+    """Write a run's predictor alone, compacted, with what it knows and remembers and how it came about."""
+    model = load_model(source)
+    if isinstance(model.predictor.recogniser, Recogniser):
+        model.predictor.recogniser.graphs.fold()
+    weights = {PREDICTOR + name: tensor for name, tensor in model.predictor.state_dict().items()}
+    tensors = compacted(weights) | ({} if library is None else library.packed())
+    tensors |= {} if memory is None else memory.packed()
+    kept = {name: model.facts[name] for name in KEPT if name in model.facts}
+    checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {**kept, **record}))
+
+
+@torch.no_grad()
+def calibrated_temperature(model: SavedModel) -> float:
+    """Of a model that recognises known graphs: where mean confidence is the share of validation samples right.
+
+    One number for all. A model is too sure of what it knows, and knows nothing of graphs that it has not met; the
+    order of candidates stays as it is.
+    """
+    data, library, predict = model.task.data("validation"), model.known.library, model.answering(Decoder.KNOWN)
+    logits: list[NDArray[np.float64]] = []
+    right = []
+    for start in range(0, min(len(data), CALIBRATING), AT_ONCE):
+        chosen = range(start, min(len(data), CALIBRATING, start + AT_ONCE))
+        inputs, target = data.batch(chosen)
+        known = predict(inputs).graphs.known
+        if known is None:
+            raise ValueError("a model that recognises no graphs has no confidence in them")
+        check_recognised(known, len(library))
+        bounds = data.bounds(chosen) if isinstance(data, Bounded) else [None] * len(chosen)
+        for row, bound, graph in zip(known.double().numpy(), bounds, target.graphs(), strict=True):
+            allowed = library.contents.within(bound, model.vocabulary)
+            if len(allowed):
+                logits.append(row[allowed])
+                right.append(int(allowed[row[allowed].argmax()]) == library.distinct.find(graph))
+    return temperature(logits, float(np.mean(right))) if right else 1.0

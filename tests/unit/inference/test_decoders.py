@@ -1,0 +1,57 @@
+"""Decoding for predictions and for evaluations."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from graphwright.decoding import decode_valid, valid_candidates
+from graphwright.graphs import Prediction, is_isomorphic
+from graphwright.graphs.molecules import molecule_vocabulary, smiles_from_graph
+from graphwright.inference.decoders import Decoder, ranking
+
+QM9 = molecule_vocabulary("CONF")
+
+
+def vague(samples: int) -> Prediction:
+    """Logits near zero: many places of many graphs."""
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randn(samples, 5, 4, 4, generator=generator)
+    return Prediction(
+        torch.randn(samples, 4, generator=generator), edges, torch.randn(samples, 4, 4, generator=generator)
+    )
+
+
+@pytest.mark.parametrize("decoder", [Decoder.PLAIN, Decoder.VALID])
+def test_the_candidates_of_an_evaluation_do_not_depend_on_the_clock(
+    decoder: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prediction = vague(2)
+    first = ranking(decoder, 10)(prediction, QM9, None)
+    assert [len(each.candidates) for each in first] == [10, 10]
+    clock = iter(range(10**9))
+    # A busy machine: far more time than it takes passes between two looks at the clock.
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock) / 100)
+    second = ranking(decoder, 10)(prediction, QM9, None)
+    for one, other in zip(first, second, strict=True):
+        assert [each.log_score for each in one.candidates] == [each.log_score for each in other.candidates]
+        assert all(map(is_isomorphic, *([each.graph for each in found.candidates] for found in (one, other))))
+
+
+def test_few_programs_give_the_best_so_far_and_say_so() -> None:
+    """Logits so strange that no molecule is among the first graphs."""
+    prediction = Prediction(torch.full((1, 4), 30.0), torch.zeros(1, 5, 4, 4), torch.zeros(1, 4, 4))
+    prediction.edges[:, 3] = 9.0  # every pair by a triple bond
+    prediction.node_labels[:, :, 3] = 9.0  # of fluorine
+    (best,) = decode_valid(prediction, QM9)
+    assert best.proved_optimal
+    (hasty,) = valid_candidates(prediction, QM9, 3, programs=0)
+    assert [each.proved for each in hasty.candidates] == [False]
+    assert smiles_from_graph(hasty.candidates[0].graph) == "FF"
+    assert not hasty.proved
+    (enough,) = valid_candidates(prediction, QM9, 1, programs=30)
+    assert enough.candidates[0].proved
+    assert enough.candidates[0].log_score == pytest.approx(best.log_score)
+    assert enough.candidates[0].log_score > hasty.candidates[0].log_score

@@ -1,0 +1,27 @@
+"""A record says whether the code was changed since its commit."""
+
+import shutil
+import subprocess
+
+from graphwright.inference import record
+
+
+def test_a_change_anywhere_under_src_marks_the_commit(tmp_path, monkeypatch):
+    module = tmp_path / "src" / "graphwright" / "inference" / "record.py"
+    module.parent.mkdir(parents=True)
+    shutil.copy(record.__file__, module)
+    other = tmp_path / "src" / "graphwright" / "other.py"
+    other.write_text("ONE = 1\n")
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=tmp_path, check=True)
+
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "first")
+    monkeypatch.setattr(record, "__file__", str(module))
+    clean = record.commit()
+    assert clean is not None
+    assert not clean.endswith("+")
+    other.write_text("ONE = 2\n")
+    assert record.commit() == clean + "+"
