@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from benchmarks.measurement import Row, timed
 from graphwright.spectra import Spectrum, annotate, annotate_parquet, parse_adduct, parse_formula, read_spectra
-from graphwright.spectra.annotation import DEFAULT_PPM
-from graphwright.spectra.elements import ELECTRON_MASS, MASS, VALENCE
+from graphwright.spectra.formula import ELECTRON_MASS, MASS, VALENCE
+from graphwright.spectra.subformulas import DEFAULT_PPM
 
 NAME = "plain loop over sub-formulas"
 

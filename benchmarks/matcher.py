@@ -14,7 +14,7 @@ from benchmarks.measurement import Measured, Row, interleaved_milliseconds, peak
 from benchmarks.plans import Case, load_pot, make_case
 from benchmarks.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
 from graphwright.graphs import GraphBatch
-from graphwright.graphs.prediction import without_self_loops
+from graphwright.graphs.batch import without_self_loops
 from graphwright.losses import LossSettings
 from graphwright.matching import LearnedMatcher, Temperature
 from graphwright.models import NodeEncoder, TargetEncoder

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from graphwright.settings import Run, SpectrumTask
 from graphwright.spectra import parse_adduct, parse_formula, table_of
-from graphwright.spectra.elements import ELECTRON_MASS, MASS
+from graphwright.spectra.formula import ELECTRON_MASS, MASS
 from graphwright.tasks.spectra.prepared import structure_of
 from tiny import tiny_settings
 

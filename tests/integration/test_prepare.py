@@ -23,8 +23,8 @@ from graphwright.tasks.molecules.prepare import (
     Source,
     prepare,
 )
+from graphwright.tasks.molecules.prepare.batch import MeasuredBatch, measured_batch
 from graphwright.tasks.molecules.prepare.engine import WorkerCrashError
-from graphwright.tasks.molecules.prepare.usage import MeasuredBatch, measured_batch
 
 ROWS, SHARD_ROWS = 1500, 100
 POISON = "CCCCCCC"

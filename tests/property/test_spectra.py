@@ -23,7 +23,7 @@ from graphwright.spectra import (
     read_spectra,
     tidy_peaks,
 )
-from graphwright.spectra.elements import MASS
+from graphwright.spectra.formula import MASS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "spectra"
 GOLDEN_BYTES = [path.read_bytes() for path in sorted(GOLDEN.iterdir()) if path.suffix != ".csv"]

@@ -26,7 +26,7 @@ def add_environments(actions: argparse._SubParsersAction[argparse.ArgumentParser
 
 def run(arguments: argparse.Namespace) -> int:
     """Count and write."""
-    from graphwright.tasks.molecules.assembly.store import write_alphabet
+    from graphwright.tasks.molecules.assembly.alphabet import write_alphabet
 
     if arguments.out.suffix != ".npz":
         raise ValueError(f"--out must end in .npz, got {arguments.out}")

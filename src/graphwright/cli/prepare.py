@@ -174,7 +174,7 @@ def _print(console: Console, prepared: Prepared, out: Path) -> None:
         table.add_row(f"rejected: {count.reason}", f"{count.count:,}, first {count.text[:50]!r}")
     usage = prepared.usage
     if usage.molecules:
-        from graphwright.tasks.molecules.prepare.usage import PUBCHEM_MOLECULES, peak_memory, this_worker
+        from graphwright.tasks.molecules.prepare.batch import PUBCHEM_MOLECULES, peak_memory, this_worker
 
         workers = [peak for worker, peak in usage.peaks.items() if worker != this_worker()]
         table.add_row("molecules/s per core", f"{usage.molecules_per_core_second:,.0f}")

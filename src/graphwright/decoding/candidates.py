@@ -13,7 +13,7 @@ from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import SlotScores, assignments, slot_scores
 from graphwright.decoding.valid import Found, check_vocabulary, formula_of, valid_assignments
 from graphwright.graphs import Graph, Prediction, Vocabulary
-from graphwright.graphs.distinct import DistinctGraphs
+from graphwright.graphs.isomorphism import DistinctGraphs
 
 LOOKED_AT = 2000
 """Assignments: a trained model's ten best graphs are among the first few dozen."""

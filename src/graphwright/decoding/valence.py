@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from graphwright.decoding.formula import Formula, FormulaRule
 from graphwright.decoding.score import Assignment, FloatArray, SlotScores
 from graphwright.graphs import Vocabulary
-from graphwright.graphs.molecule_states import AROMATIC_ELEMENTS, AtomKind, usual_kinds
+from graphwright.graphs.molecule_structure import AROMATIC_ELEMENTS, AtomKind, usual_kinds
 from graphwright.graphs.molecules import BONDS
 
 STDOUT = 1

@@ -21,8 +21,7 @@ from graphwright.decoding.formula import Formula, FormulaRule
 from graphwright.decoding.score import Assignment, SlotScores, assignments, slot_scores
 from graphwright.decoding.valence import MoleculeProgram
 from graphwright.graphs import Graph, Prediction, Vocabulary
-from graphwright.graphs.molecule_error import MoleculeError
-from graphwright.graphs.molecule_states import usual_kinds, usual_states
+from graphwright.graphs.molecule_structure import MoleculeError, usual_kinds, usual_states
 from graphwright.graphs.molecules import BONDS, usual_molecule
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphwright.files import sha256_of
 from graphwright.settings import TaskSettings
-from graphwright.tasks.molecules.prepare.manifest import MANIFEST
+from graphwright.tasks.molecules.prepare.folder import MANIFEST
 
 
 def data_sha256(task: TaskSettings) -> str | None:

@@ -1,12 +1,10 @@
 """Graphs: one, many, predicted; conversion, comparison, pictures."""
 
-from graphwright.graphs.batch import GraphBatch
+from graphwright.graphs.batch import GraphBatch, Prediction
 from graphwright.graphs.convert import from_json, from_networkx, to_json, to_networkx
 from graphwright.graphs.drawing import draw, layout
-from graphwright.graphs.graph import Graph
+from graphwright.graphs.graph import NO_EDGE, Graph, Vocabulary
 from graphwright.graphs.isomorphism import find_isomorphism, is_isomorphic, refinement_hash
-from graphwright.graphs.prediction import Prediction
-from graphwright.graphs.vocabulary import NO_EDGE, Vocabulary
 
 __all__ = [
     "NO_EDGE",

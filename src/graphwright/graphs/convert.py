@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from graphwright.graphs.graph import Graph
-from graphwright.graphs.vocabulary import Vocabulary
+from graphwright.graphs.graph import Graph, Vocabulary
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -1,10 +1,4 @@
-"""Exact isomorphism of labelled graphs, by colour refinement and individualisation.
-
-VF2 walks node pairs and is exponential already on small regular graphs; refining colours after each guess
-leaves a handful of guesses on every graph of the sizes met here. Between guesses the graph is cut where the
-colours alone say which pairs are joined, so that many equal parts (under one hub, or in the complement) are
-matched one by one instead of all together.
-"""
+"""Whether graphs are the same: colour refinement and individualisation, hashes, sets of distinct graphs."""
 
 from __future__ import annotations
 
@@ -154,3 +148,70 @@ def _refine(colours: IntArray, matrix: IntArray) -> _Refined:
         if len(seen) == count:
             return colours, history
         colours = refined
+
+
+def neighbourhoods(graph: Graph, radius: int) -> set[str]:
+    """Digests of the labelled surroundings of all nodes up to 0, 1, ... `radius` edges away.
+
+    Two nodes of any graphs share that of a radius if so many rounds of label refinement do not tell them apart.
+    """
+    around: list[list[tuple[str, int]]] = [[] for _ in range(graph.size)]
+    for (first, second), name in zip(graph.edges.tolist(), graph.edge_names, strict=True):
+        around[first].append((name, second))
+        around[second].append((name, first))
+    colours = [_digest(0, name) for name in graph.node_names]
+    found = set(colours)
+    for distance in range(1, radius + 1):
+        colours = [
+            _digest(distance, (colour, sorted((name, colours[other]) for name, other in around[node])))
+            for node, colour in enumerate(colours)
+        ]
+        found.update(colours)
+    return found
+
+
+def _digest(distance: int, seen: object) -> str:
+    return hashlib.blake2b(repr((distance, seen)).encode(), digest_size=16).hexdigest()
+
+
+class DistinctGraphs:
+    """The graphs met so far, each once; `graphs` is in the order in which they were first met."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+        self._places: dict[str, list[int]] = {}
+        # The same graph mostly comes with its nodes in the same order, and need not be refined again.
+        self._exact: dict[bytes, int] = {}
+
+    def find(self, graph: Graph) -> int | None:
+        """Where the graph is in `graphs`; None if it was not met."""
+        exact = _bytes(graph)
+        if exact not in self._exact:
+            same = self._places.get(refinement_hash(graph), [])
+            found = self._among(same, graph)
+            if found is None:
+                return None
+            self._exact[exact] = found
+        return self._exact[exact]
+
+    def place(self, graph: Graph) -> int:
+        """Where the graph is in `graphs`; at the end, to which it is then added, if it is new."""
+        exact = _bytes(graph)
+        if exact not in self._exact:
+            same = self._places.setdefault(refinement_hash(graph), [])
+            found = self._among(same, graph)
+            if found is None:
+                found = len(self.graphs)
+                same.append(found)
+                self.graphs.append(graph)
+            self._exact[exact] = found
+        return self._exact[exact]
+
+    def _among(self, places: list[int], graph: Graph) -> int | None:
+        return next((at for at in places if is_isomorphic(self.graphs[at], graph)), None)
+
+
+def _bytes(graph: Graph) -> bytes:
+    """Nodes and edges as they stand."""
+    parts = (graph.node_labels, graph.edges, graph.edge_labels)
+    return graph.size.to_bytes(4, "little") + b"".join(part.tobytes() for part in parts)

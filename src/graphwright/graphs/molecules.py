@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from graphwright.graphs.graph import Graph
-from graphwright.graphs.molecule_error import MoleculeError, Reason
-from graphwright.graphs.molecule_states import element_symbols
-from graphwright.graphs.molecule_structure import Bonds, Structure, StructureSearch
-from graphwright.graphs.vocabulary import NO_EDGE, Vocabulary
+from graphwright.graphs.graph import NO_EDGE, Graph, Vocabulary
+from graphwright.graphs.molecule_structure import (
+    Bonds,
+    MoleculeError,
+    Reason,
+    Structure,
+    StructureSearch,
+    element_symbols,
+)
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol, RWMol

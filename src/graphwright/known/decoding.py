@@ -14,7 +14,7 @@ from graphwright.decoding.candidates import Candidate, Candidates, most_probable
 from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import BoolArray, FloatArray, SlotScores, slot_scores
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
-from graphwright.graphs.prediction import without_self_loops
+from graphwright.graphs.batch import without_self_loops
 from graphwright.known.library import Codes, Contents, Library, check_recognised
 from graphwright.transport import (
     Divergence,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphwright.graphs import GraphBatch
-from graphwright.graphs.neighbourhoods import neighbourhoods
+from graphwright.graphs.isomorphism import neighbourhoods
 from graphwright.known.library import Library
 from graphwright.models.bags import Bags
 from graphwright.models.encoders import Tokens

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphwright.decoding.formula import Formula
 from graphwright.graphs import Graph, GraphBatch, Vocabulary
-from graphwright.graphs.distinct import DistinctGraphs
+from graphwright.graphs.isomorphism import DistinctGraphs
 
 Codes = NDArray[np.int64]
 PREFIX = "known."

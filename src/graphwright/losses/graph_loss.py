@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from graphwright.graphs import GraphBatch, Prediction
-from graphwright.graphs.prediction import without_self_loops
+from graphwright.graphs.batch import without_self_loops
 from graphwright.transport import (
     Divergence,
     EdgeTerm,

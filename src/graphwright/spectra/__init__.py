@@ -1,16 +1,29 @@
 """Mass spectra: files, collision energies, adducts, sub-formulas of peaks, similarity."""
 
-from graphwright.spectra.adducts import Adduct, parse_adduct
-from graphwright.spectra.annotation import annotate, table_of
-from graphwright.spectra.cleaning import clean
+from graphwright.spectra.annotated import AnnotatedPeaks, AnnotationSummary, annotate_parquet, load_annotated
 from graphwright.spectra.collision_energy import CollisionEnergy, parse_collision_energy
 from graphwright.spectra.files import read_spectra
-from graphwright.spectra.formula import Formula, parse_formula
-from graphwright.spectra.prepared import AnnotatedPeaks, AnnotationSummary, annotate_parquet, load_annotated
+from graphwright.spectra.formula import Adduct, Formula, parse_adduct, parse_formula
 from graphwright.spectra.similarity import Nearest, bin_peaks, bin_spectra, nearest_precursor, nearest_spectra
-from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError, tidy_peaks
-from graphwright.spectra.subformulas import Explanation, SubformulaTable, explain, subformula_table
-from graphwright.spectra.tokens import ELEMENTS, annotated_tokens, most_intense, raw_tokens
+from graphwright.spectra.spectrum import (
+    ELEMENTS,
+    Origin,
+    Spectrum,
+    SpectrumError,
+    annotated_tokens,
+    clean,
+    most_intense,
+    raw_tokens,
+    tidy_peaks,
+)
+from graphwright.spectra.subformulas import (
+    Explanation,
+    SubformulaTable,
+    annotate,
+    explain,
+    subformula_table,
+    table_of,
+)
 
 __all__ = [
     "ELEMENTS",

@@ -1,4 +1,4 @@
-"""Molecular formulas: reading, writing, adding, mass."""
+"""Elements, formulas and adducts: counts of atoms, and what they weigh."""
 
 from __future__ import annotations
 
@@ -7,7 +7,66 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from graphwright.spectra.elements import MASS, VALENCE
+# Mass in Da of the most abundant isotope (Atomic Mass Evaluation 2020); D is deuterium.
+MASS = {
+    "H": 1.007825031898,
+    "D": 2.014101777844,
+    "Li": 7.016003434,
+    "B": 11.009305167,
+    "C": 12.0,
+    "N": 14.003074004251,
+    "O": 15.994914619257,
+    "F": 18.998403162067,
+    "Na": 22.989769281951,
+    "Mg": 23.985041689,
+    "Al": 26.981538408,
+    "Si": 27.976926534424,
+    "P": 30.973761997677,
+    "S": 31.972071173538,
+    "Cl": 34.968852694,
+    "K": 38.963706484822,
+    "Ca": 39.962590850,
+    "Ti": 47.947940932,
+    "V": 50.943957664,
+    "Cr": 51.940504714,
+    "Mn": 54.938043040,
+    "Fe": 55.934935537,
+    "Co": 58.933193523,
+    "Ni": 57.935341650,
+    "Cu": 62.929597119,
+    "Zn": 63.929141776,
+    "Ga": 68.925573531,
+    "Ge": 73.921177760,
+    "As": 74.921594562,
+    "Se": 79.916521761,
+    "Br": 78.918337601,
+    "Mo": 97.905403609,
+    "Pd": 105.903480287,
+    "Ag": 106.905091509,
+    "Cd": 113.903364998,
+    "Sn": 119.902202557,
+    "Sb": 120.903811353,
+    "Te": 129.906222745,
+    "I": 126.904471853,
+    "Pt": 194.964791719,
+    "Au": 196.966568786,
+    "Hg": 201.970643604,
+    "Tl": 204.974427801,
+    "Pb": 207.976652005,
+    "Bi": 208.980398599,
+}
+
+ELECTRON_MASS = 0.000548579909065
+
+# Usual number of bonds. The higher valences of S and P need no entry: their extra bonds go to oxygen, which
+# takes two and so leaves the count of rings and double bonds as it was.
+VALENCE = {
+    **dict.fromkeys(["H", "D", "Li", "Na", "K", "F", "Cl", "Br", "I", "Ag", "Au", "Tl"], 1),
+    **dict.fromkeys(["O", "S", "Se", "Te", "Mg", "Ca", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Pd", "Cd", "Hg"], 2),
+    **dict.fromkeys(["B", "N", "Al", "P", "Cr", "V", "Ga", "As", "Sb", "Bi"], 3),
+    **dict.fromkeys(["C", "Si", "Ti", "Ge", "Mo", "Sn", "Pt", "Pb"], 4),
+}
+
 
 _TOKEN = re.compile(r"([A-Z][a-z]?)([0-9]*)|(\()|\)([0-9]*)")
 # Digits before the sign belong to the charge only after a bracket or a caret: C5H12N2+ has two nitrogens.
@@ -118,3 +177,101 @@ def _number(digits: str, text: str) -> int:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+# Names of molecules that are written in place of their formula.
+_NAMED = {
+    "ACN": "C2H3N",
+    "MeOH": "CH4O",
+    "DMSO": "C2H6OS",
+    "IsoProp": "C3H8O",
+    "FA": "CH2O2",
+    "HAc": "C2H4O2",
+    "Hac": "C2H4O2",
+    "HCOO": "CHO2",
+    "Ac": "C2H3O2",
+    "OAc": "C2H3O2",
+    "TFA": "C2HF3O2",
+}
+_ADDUCT = re.compile(
+    r"[\[(]?([0-9]?)M((?:[+-][0-9]?[A-Z][A-Za-z0-9()]*?)*)[\])]?\^?(?:([0-9]?)([+-]+)|([+-])([0-9]))?"
+)
+_TERM = re.compile(r"([+-])([0-9]?)([A-Za-z][A-Za-z0-9()]*)")
+# What M alone with these becomes when a file does not write the charge.
+_CATION_OF = {"H": 1, "Na": 1, "K": 1, "Li": 1, "NH4": 1, "Ag": 1, "Ca": 2}
+
+
+@dataclass(frozen=True)
+class Adduct:
+    """`molecules` copies of the molecule, plus and minus atoms, of charge `charge` (not 0)."""
+
+    molecules: int
+    added: Formula
+    removed: Formula
+    charge: int
+    name: str
+
+    def ion(self, molecule: Formula) -> Formula:
+        """Atoms of the ion; refuses a molecule that lacks what the adduct removes."""
+        try:
+            return molecule * self.molecules + self.added - self.removed
+        except ValueError:
+            raise ValueError(f"{molecule} has not the {self.removed} that {self.name} removes") from None
+
+    def mz(self, mass: float) -> float:
+        """m/z of the ion of a molecule of monoisotopic mass `mass`."""
+        total = self.molecules * mass + self.added.mass - self.removed.mass - self.charge * ELECTRON_MASS
+        return total / abs(self.charge)
+
+    def mass(self, mz: float) -> float:
+        """Monoisotopic mass of the molecule whose ion has this m/z."""
+        ion = mz * abs(self.charge) + self.charge * ELECTRON_MASS
+        return (ion - self.added.mass + self.removed.mass) / self.molecules
+
+
+def parse_adduct(text: str) -> Adduct:
+    """`[M+H]+`, `[2M+Na]+`, `[M-H2O+H]+`, `[M+2H]2+`, `[M+FA-H]-`, `M+H`, `[M]+*`; `name` is its usual form."""
+    bare = re.sub(r"\s", "", text).replace("−", "-").rstrip("*.•")
+    found = _ADDUCT.fullmatch(bare)
+    if not found or (bare[0] in "[(") != any(mark in bare[1:] for mark in "])"):
+        raise ValueError(f"adduct {text[:40]!r} is not understood; expected the form [M+H]+")
+    molecules, middle, before, signs, sign, after = found.groups()
+    terms = _TERM.findall(middle)
+    # Without brackets, a last sign belongs to the charge: the pattern is lazy, so `M+H` keeps its H.
+    if "".join(f"{sign}{times}{atoms}" for sign, times, atoms in terms) != middle:
+        raise ValueError(f"adduct {text[:40]!r} is not understood; expected the form [M+H]+")
+    added: Counter[str] = Counter()
+    removed: Counter[str] = Counter()
+    for direction, times, atoms in terms:
+        side = added if direction == "+" else removed
+        for element, count in parse_formula(_NAMED.get(atoms, atoms)).counts:
+            side[element] += int(times or 1) * count
+    plus, minus = Formula.of(added), Formula.of(removed)
+    if signs or sign:
+        size = int(before or after or len(signs))
+        charge = size if (signs or sign)[0] == "+" else -size
+    else:
+        charge = _usual_charge(terms, text)
+    if not charge or molecules == "0" or len(set(signs or "+")) > 1:
+        raise ValueError(f"adduct {text[:40]!r} has no molecule or no charge")
+    number = "" if abs(charge) == 1 else str(abs(charge))
+    name = f"[{molecules}M{middle}]{number}{'+' if charge > 0 else '-'}"
+    return Adduct(int(molecules or 1), plus, minus, charge, name)
+
+
+def _usual_charge(terms: list[tuple[str, str, str]], text: str) -> int:
+    """Charge of an adduct written without one, from the cations that it adds and the protons that it takes."""
+    charge = 0
+    for direction, times, atoms in terms:
+        charge += _CATION_OF.get(atoms, 0) * int(times or 1) * (1 if direction == "+" else -1)
+    if not charge:
+        raise ValueError(f"adduct {text[:40]!r} does not say its charge")
+    return charge
+
+
+def usual_adduct_name(text: str) -> str:
+    """The usual spelling of an adduct, or the text itself where it is not understood."""
+    try:
+        return parse_adduct(text).name
+    except ValueError:
+        return text.strip()

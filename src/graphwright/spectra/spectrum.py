@@ -1,9 +1,9 @@
-"""One measured spectrum, and what is said about one that cannot be used."""
+"""A mass spectrum and where it came from; its peaks as tokens for an encoder, and made clean."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -123,3 +123,54 @@ def _check_values(mzs: Floats, intensities: Floats) -> None:
         raise ValueError(f"m/z must be positive, got {mzs.min():g}")
     if mzs.size and mzs.max() > MOST_MZ:
         raise ValueError(f"m/z must be at most {MOST_MZ:g}, got {mzs.max():g}")
+
+
+# With m/z and intensity, sixteen features: every element of the MassBank molecules, and the sodium of [M+Na]+.
+ELEMENTS = ("C", "H", "N", "O", "S", "Cl", "F", "P", "Br", "I", "Si", "B", "As", "Na")
+# About the largest usual count in a fragment, so that features lie mostly between 0 and 1.
+ELEMENT_SCALES = (20.0, 20.0, 5.0, 5.0, 2.0, 3.0, 3.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0)
+MZ_SCALE = 1000.0
+TOKEN_WIDTH = 2 + len(ELEMENTS)
+RAW_TOKEN_WIDTH = 2
+
+
+def raw_tokens(mzs: ArrayLike, intensities: ArrayLike) -> NDArray[np.float32]:
+    """(n, 2): m/z / 1000 and intensity over the largest."""
+    intensities = np.asarray(intensities, dtype=np.float64)
+    return np.stack(
+        [np.asarray(mzs, dtype=np.float64) / MZ_SCALE, intensities / intensities.max(initial=1e-300)], axis=1
+    ).astype(np.float32)
+
+
+def annotated_tokens(mzs: ArrayLike, intensities: ArrayLike, counts: ArrayLike) -> NDArray[np.float32]:
+    """(n, 16): the raw token, then the counts (n, 14) of `ELEMENTS`, each over its scale; 0 if unexplained."""
+    counts = np.asarray(counts)
+    if counts.ndim != 2 or counts.shape[1] != len(ELEMENTS):
+        raise ValueError(f"counts must be (n, {len(ELEMENTS)}), got {counts.shape}")
+    scaled = (counts / np.array(ELEMENT_SCALES)).astype(np.float32)
+    return np.concatenate([raw_tokens(mzs, intensities), scaled], axis=1)
+
+
+def most_intense(intensities: ArrayLike, most: int) -> NDArray[np.int64]:
+    """Ascending places of the `most` most intense peaks; of equally intense ones the first."""
+    order = np.argsort(-np.asarray(intensities), kind="stable")[:most]
+    return np.sort(order).astype(np.int64)
+
+
+def clean(spectrum: Spectrum, max_peaks: int = 256, above_precursor: float = 1.0) -> Spectrum:
+    """Without peaks over precursor + `above_precursor` Da, the `max_peaks` most intense, largest intensity 1.
+
+    Of equally intense peaks at the cut the one of smaller m/z stays. An unknown precursor removes nothing.
+    """
+    mzs, intensities = spectrum.mzs, spectrum.intensities
+    if spectrum.precursor_mz is not None:
+        below = mzs <= spectrum.precursor_mz + above_precursor
+        mzs, intensities = mzs[below], intensities[below]
+    if not mzs.size:
+        raise ValueError(f"{spectrum.origin}: every peak lies above the precursor, m/z {spectrum.precursor_mz:g}")
+    kept = most_intense(intensities, max_peaks)
+    mzs, intensities = mzs[kept], intensities[kept]
+    scaled = intensities / intensities.max()
+    # A ratio over 1e308 leaves nothing of the smallest peaks.
+    visible = scaled > 0
+    return replace(spectrum, mzs=mzs[visible], intensities=scaled[visible])

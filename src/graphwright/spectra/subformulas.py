@@ -1,4 +1,4 @@
-"""All sub-formulas of an ion, and which of them explain a peak."""
+"""Which parts of a formula explain the peaks of a spectrum."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphwright.spectra.elements import ELECTRON_MASS, MASS, VALENCE
-from graphwright.spectra.formula import Formula
-from graphwright.spectra.spectrum import Floats
+from graphwright.spectra.formula import ELECTRON_MASS, MASS, VALENCE, Formula, parse_adduct, parse_formula
+from graphwright.spectra.spectrum import Floats, Spectrum
 
 TABLE_LIMIT = 4_000_000
 # Peaks times hydrogens that are looked up together: bounds the memory of one call.
@@ -162,3 +161,26 @@ def _candidates(
     computed = (table.masses[row] + hydrogens * MASS["H"] - electrons) / size
     ppm = (mzs[peak] - computed) / computed * 1e6
     return peak, row, hydrogens, ppm, np.full(len(peak), size)
+
+
+DEFAULT_PPM = 10.0
+
+
+def table_of(formula: str, adduct: str) -> SubformulaTable:
+    """Sub-formulas of the ion that a molecule makes with an adduct."""
+    ionised = parse_adduct(adduct)
+    return subformula_table(ionised.ion(parse_formula(formula)), ionised.charge)
+
+
+def annotate(spectrum: Spectrum, tolerance_ppm: float = DEFAULT_PPM) -> Explanation:
+    """The best sub-formula of every peak; the spectrum must have a formula and an adduct.
+
+    For many spectra of one molecule, build `table_of` once and call `explain` on the peaks of all.
+    """
+    if spectrum.formula is None or spectrum.adduct is None:
+        missing = "formula" if spectrum.formula is None else "adduct"
+        raise ValueError(f"{spectrum.origin}: annotation needs the {missing}")
+    try:
+        return explain(spectrum.mzs, table_of(spectrum.formula, spectrum.adduct), tolerance_ppm)
+    except ValueError as problem:
+        raise ValueError(f"{spectrum.origin}: {problem}") from None

@@ -1,6 +1,6 @@
 """Graphs told apart up to the order of their nodes."""
 
-from graphwright.graphs.distinct import DistinctGraphs
+from graphwright.graphs.isomorphism import DistinctGraphs
 from tiny import complete, cycle, from_edges
 
 

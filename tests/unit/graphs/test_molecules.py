@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphwright.graphs import Graph, Vocabulary, is_isomorphic
-from graphwright.graphs.molecule_states import VALENCES, usual_kinds
+from graphwright.graphs.molecule_structure import VALENCES, usual_kinds
 from graphwright.graphs.molecules import (
     BONDS,
     MoleculeError,

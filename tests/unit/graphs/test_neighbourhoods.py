@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphwright.graphs import Graph
-from graphwright.graphs.neighbourhoods import neighbourhoods
+from graphwright.graphs.isomorphism import neighbourhoods
 from tiny import random_batch
 
 

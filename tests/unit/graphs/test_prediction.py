@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphwright.graphs import Prediction
-from graphwright.graphs.prediction import NO_SELF_LOOP, without_self_loops
+from graphwright.graphs.batch import NO_SELF_LOOP, without_self_loops
 
 B, N, LABELS, CLASSES = 2, 3, 4, 5
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from graphwright.graphs import GraphBatch
-from graphwright.graphs.neighbourhoods import neighbourhoods
+from graphwright.graphs.isomorphism import neighbourhoods
 from graphwright.known import Library
 from graphwright.known.head import RADIUS, SMOOTHING, UNKNOWN, Recognition, shared_parts
 from tiny import random_batch

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphwright.models.encoders.spectrum import BUCKETS, MULTIPLIERS, PRIME, PeakWords, peak_codes
-from graphwright.spectra.tokens import ELEMENT_SCALES, ELEMENTS, MZ_SCALE
+from graphwright.spectra.spectrum import ELEMENT_SCALES, ELEMENTS, MZ_SCALE
 
 PROTON = 1.007
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphwright.decoding import decode
-from graphwright.graphs.prediction import NO_SELF_LOOP
+from graphwright.graphs.batch import NO_SELF_LOOP
 from graphwright.models import (
     FingerprintEncoder,
     GraphHead,

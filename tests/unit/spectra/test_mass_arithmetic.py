@@ -3,8 +3,7 @@
 import pytest
 
 from graphwright.spectra import parse_adduct, parse_formula
-from graphwright.spectra.adducts import usual_adduct_name
-from graphwright.spectra.elements import ELECTRON_MASS, MASS, VALENCE
+from graphwright.spectra.formula import ELECTRON_MASS, MASS, VALENCE, usual_adduct_name
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from graphwright.spectra import Origin, Spectrum, SpectrumError, read_spectra
 from graphwright.spectra.files import Source, format_of
-from graphwright.spectra.files.massspecgym import COLUMNS
+from graphwright.spectra.files.tables import COLUMNS
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "spectra"
 CAFFEINE = Spectrum(

@@ -263,12 +263,13 @@ def test_an_endless_line_is_refused(tmp_path, monkeypatch):
     ],
 )
 def test_text_without_end_is_refused(tmp_path, monkeypatch, text):
-    from graphwright.spectra.files import mgf, record
+    from graphwright.spectra.files import record
+    from graphwright.spectra.files import text as line_formats
 
     path = tmp_path / "file"
     path.write_text(text)
     assert len(list(read_spectra(path))) == 1
-    for module in (mgf, record):
+    for module in (line_formats, record):
         monkeypatch.setattr(module, "TEXT_LIMIT", 100)
     with pytest.raises(SpectrumError, match=r"line .*: more than 100 characters"):
         list(read_spectra(path))

@@ -19,7 +19,7 @@ from graphwright.spectra import (
     table_of,
 )
 from graphwright.spectra import subformulas as module
-from graphwright.spectra.elements import ELECTRON_MASS
+from graphwright.spectra.formula import ELECTRON_MASS
 
 
 def brute_force(mz: float, ion: Formula, charge: int, tolerance_ppm: float) -> tuple[Formula, int, float] | None:

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from graphwright.models.encoders.tokens import Tokens
 from graphwright.models.transformer import encoder_layers
-from graphwright.spectra.tokens import ELEMENT_SCALES, ELEMENTS, MZ_SCALE, TOKEN_WIDTH
+from graphwright.spectra.spectrum import ELEMENT_SCALES, ELEMENTS, MZ_SCALE, TOKEN_WIDTH
 
 BUCKETS = 4096
 BIN = 0.01

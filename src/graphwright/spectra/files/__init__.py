@@ -1,7 +1,6 @@
 """Files of spectra, in the formats that people have."""
 
-from graphwright.spectra.files.reading import read_spectra
-from graphwright.spectra.files.sniff import READERS, format_of
+from graphwright.spectra.files.reading import READERS, format_of, read_spectra
 from graphwright.spectra.files.source import SIZE_LIMIT, Source
 
 __all__ = ["READERS", "SIZE_LIMIT", "Source", "format_of", "read_spectra"]

@@ -1,14 +1,68 @@
-"""Spectra of a file in any of the formats."""
+"""Spectra of a file in any of the formats, told by its name or by how it begins."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
+from typing import cast
 
-from graphwright.spectra.files.sniff import READERS, format_of
+from graphwright.spectra.files.json_file import read_json
+from graphwright.spectra.files.mzml import read_mzml
 from graphwright.spectra.files.source import SIZE_LIMIT, Source
+from graphwright.spectra.files.tables import read_massspecgym, read_parquet
+from graphwright.spectra.files.text import read_massbank, read_mgf, read_msp
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
+
+Reader = Callable[[Source], Iterator[Spectrum | SpectrumError]]
+
+READERS: dict[str, Reader] = {
+    "mgf": read_mgf,
+    "msp": read_msp,
+    "massbank": read_massbank,
+    "massspecgym": read_massspecgym,
+    "mzml": read_mzml,
+    "json": read_json,
+    "parquet": read_parquet,
+}
+_SUFFIXES = {
+    ".mgf": "mgf",
+    ".msp": "msp",
+    ".tsv": "massspecgym",
+    ".mzml": "mzml",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+_BEGINNINGS = (
+    ("parquet", r"\APAR1"),
+    ("mzml", r"\A\s*<(?s:.*)<(?:indexed)?mzML|\A\s*<(?:indexed)?mzML"),
+    ("json", r"\A\s*[\[{]"),
+    ("mgf", r"(?im)^\s*BEGIN IONS\s*$"),
+    ("massbank", r"(?m)^ACCESSION: "),
+    ("massspecgym", r"\A(?=[^\n]*\bmzs\b)(?=[^\n]*\bintensities\b)[^\n]*\t"),
+    ("msp", r"(?im)^\s*(?:name|num[ _]?peaks|precursor_?mz)\s*:"),
+)
+
+
+def format_of(source: Source) -> str:
+    """Name in `READERS` of the format of a file; other endings, such as .txt, leave it to the first 64 kB."""
+    suffixes = [suffix.lower() for suffix in source.path.suffixes]
+    if suffixes[-1:] == [".gz"]:
+        suffixes.pop()
+    if suffixes and suffixes[-1] in _SUFFIXES:
+        return _SUFFIXES[suffixes[-1]]
+    with source.bytes() as stream:
+        head = cast(io.BufferedReader, stream).read(2**16)
+    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = head.decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n")
+    for name, beginning in _BEGINNINGS:
+        if re.search(beginning, text):
+            return name
+    raise source.error(f"not a file of spectra: none of {', '.join(READERS)} begins so")
 
 
 def read_spectra(

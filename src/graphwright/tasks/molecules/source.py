@@ -19,9 +19,7 @@ from pyarrow import parquet
 
 from graphwright.files import sha256_of, shipped_table
 from graphwright.graphs.molecules import MoleculeError, parse_smiles
-from graphwright.tasks.molecules.prepare.columns import smiles_column
-from graphwright.tasks.molecules.prepare.lines import LineReader, SourceError
-from graphwright.tasks.molecules.prepare.sources import Source, SourceKind
+from graphwright.tasks.molecules.prepare.sources import LineReader, Source, SourceError, SourceKind, smiles_column
 from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, tenth
 
 MOLECULE_SETS = ("molecules", "qm9")

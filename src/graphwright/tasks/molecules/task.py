@@ -140,8 +140,8 @@ class Fingerprint2Molecule(MoleculeTargets):
         self, prediction: Prediction, inputs: Inputs, count: int, *, programs: int | None, seconds: float
     ) -> list[Candidates]:
         """Molecules that have the fingerprint, or come nearest to it; see `assembly.ranking`."""
+        from graphwright.tasks.molecules.assembly.alphabet import alphabet_of
         from graphwright.tasks.molecules.assembly.ranking import FingerprintEffort, fingerprint_candidates
-        from graphwright.tasks.molecules.assembly.store import alphabet_of
 
         assert isinstance(inputs, Tensor)  # as `inputs` and the data sets make them
         return fingerprint_candidates(

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph
-from graphwright.graphs.distinct import DistinctGraphs
+from graphwright.graphs.isomorphism import DistinctGraphs
 from graphwright.known import Library
 from graphwright.spectra import bin_peaks, nearest_precursor, nearest_spectra
 from graphwright.tasks.spectra.dataset import SpectrumDataset

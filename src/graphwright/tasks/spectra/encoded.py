@@ -32,7 +32,7 @@ from graphwright.spectra import (
     read_spectra,
     tidy_peaks,
 )
-from graphwright.spectra.tokens import ELEMENT_SCALES, MZ_SCALE, TOKEN_WIDTH
+from graphwright.spectra.spectrum import ELEMENT_SCALES, MZ_SCALE, TOKEN_WIDTH
 from graphwright.tasks.task import BadInput, NamedInput
 
 UNKNOWN_ADDUCT = 0

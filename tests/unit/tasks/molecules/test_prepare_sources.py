@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("rdkit")
 from graphwright.tasks.molecules.prepare import Source, SourceError
-from graphwright.tasks.molecules.prepare.lines import LONGEST_LINE
+from graphwright.tasks.molecules.prepare.sources import LONGEST_LINE
 
 ROWS = [("11", "CCO"), ("12", "c1ccccc1"), ("13", "CC(=O)O")]
 

@@ -18,7 +18,7 @@ from graphwright.tasks import task_of
 from graphwright.tasks.molecules import active_bits, find_data
 from graphwright.tasks.molecules.fingerprint import active_bits_and_centres
 from graphwright.tasks.molecules.prepare import InProcess, ManifestError, PrepareSettings, Source, prepare
-from graphwright.tasks.molecules.prepare import manifest as manifest_module
+from graphwright.tasks.molecules.prepare import folder as folder_module
 from graphwright.tasks.molecules.prepare import shard_file as shard_file_module
 from graphwright.tasks.molecules.shards import ShardDataset
 
@@ -30,9 +30,9 @@ def folder(tmp_path_factory) -> Path:
     pq.write_table(pq.read_table(find_data("qm9")).slice(0, 600), path / "qm9.parquet")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shard_file_module, "BLOCK_ROWS", 16)
-        manifest = manifest_module.Manifest.of
+        manifest = folder_module.Manifest.of
         patch.setattr(
-            manifest_module.Manifest,
+            folder_module.Manifest,
             "of",
             lambda *given: manifest(*given).model_copy(update={"block_rows": 16}),
         )

@@ -9,7 +9,7 @@ from graphwright.graphs import is_isomorphic
 from graphwright.graphs.molecules import graph_from_molecule, parse_smiles
 from graphwright.settings import SpectrumTask
 from graphwright.spectra import ELEMENTS, read_spectra
-from graphwright.spectra.tokens import ELEMENT_SCALES
+from graphwright.spectra.spectrum import ELEMENT_SCALES
 from graphwright.tasks import task_of
 from graphwright.tasks.spectra import MS2Scaffold, NoSpectrumError, read_table
 from graphwright.tasks.spectra.encoded import Variation, encode_as, vary

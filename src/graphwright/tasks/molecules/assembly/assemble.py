@@ -1,27 +1,214 @@
 """Molecules that have a fingerprint, put together from the environments that its bits allow.
 
 No model is needed. Bits say which environments there may be (environments.py), an integer program how many of each
-(counts.py), a search how they are joined (joining.py), and RDKit whether the molecule has the fingerprint. Several
-molecules may: fingerprints do not count, and do not look further than two bonds.
+(counts.py), a search how they are joined, and RDKit whether the molecule has the fingerprint. Several molecules
+may: fingerprints do not count, and do not look further than two bonds.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphwright.tasks.molecules.assembly.alphabet import Alphabet
-from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
+from graphwright.graphs.molecules import accepted
+from graphwright.tasks.molecules.assembly.alphabet import AROMATIC, Alphabet, ring_systems
+from graphwright.tasks.molecules.assembly.counts import CountProgram, Counts, usual_cost
 from graphwright.tasks.molecules.assembly.environments import Environments, environments_of
-from graphwright.tasks.molecules.assembly.joining import Joining, molecule_of, separate_parts
-from graphwright.tasks.molecules.assembly.rings import ring_systems
 from graphwright.tasks.molecules.fingerprint import RADIUS, BitArray, active_bits
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
+
+Bond = tuple[int, int, int]
+"""First atom, second atom, type as the hash has it."""
+AROMATIC_SIZES = (5, 6, 7)
+_SIZES = (6, 5, 7, 3, 4, 8)
+"""Of rings, the commonest first."""
+_USUAL = 2
+"""Places of these up to which a ring is closed before other atoms are tried."""
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """Atoms, by environment, and the bonds between them."""
+
+    environments: tuple[int, ...]
+    bonds: tuple[Bond, ...]
+
+
+def separate_parts(environments: Environments, counts: Counts) -> list[list[int]]:
+    """The environments of a solution in groups between which no bond is asked for; one group if it may join."""
+    used = np.flatnonzero(counts).tolist()
+    links: dict[int, list[int]] = {at: [] for at in used}
+    for first in used:
+        for second in used:
+            asks = any(other == environments.narrow[second] for _, other in environments.around[first])
+            asked = any(other == environments.narrow[first] for _, other in environments.around[second])
+            if asks and asked:
+                links[first].append(second)
+    parts, seen = [], set[int]()
+    for start in used:
+        if start in seen:
+            continue
+        part, waiting = [], [start]
+        seen.add(start)
+        while waiting:
+            part.append(at := waiting.pop())
+            fresh = [other for other in links[at] if other not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        parts.append(part)
+    return parts
+
+
+class Joining:
+    """The ways to join the atoms of a solution, those with usual rings first.
+
+    One connected part grows from the first atom on, so that atoms of an environment which are not in it yet are
+    all the same, and only one of them is tried.
+    """
+
+    def __init__(self, environments: Environments, counts: Counts, steps: int, deadline: float) -> None:
+        used = np.flatnonzero(counts).tolist()
+        self._atoms = [at for at in used for _ in range(int(counts[at]))]
+        self._narrow = [environments.narrow[at] for at in self._atoms]
+        self._open = [list(environments.around[at]) for at in self._atoms]
+        table = environments.alphabet
+        self._ring = [bool(table.atoms[table.centres[own], 4]) for own in self._narrow]
+        self._joined: list[dict[int, int]] = [{} for _ in self._atoms]
+        self._part = [0]
+        self._steps, self._deadline = steps, deadline
+        self.spent = False
+        """Whether steps or time ended before the search did."""
+
+    def skeletons(self) -> Iterator[Skeleton]:
+        """Connected simple graphs in which every half of a bond has its other half, until the steps are spent."""
+        self._steps -= 1
+        if self._steps < 0 or time.perf_counter() > self._deadline:
+            self.spent = True
+            return
+        chosen = self._next_half()
+        if chosen is None:
+            if len(self._part) == len(self._atoms):
+                yield self._skeleton()
+            return
+        atom, bond, partners = chosen
+        for partner in partners:
+            fresh = not self._joined[partner] and partner != self._part[0]
+            self._join(atom, partner, bond)
+            if fresh:
+                self._part.append(partner)
+            yield from self.skeletons()
+            if fresh:
+                self._part.pop()
+            self._separate(atom, partner, bond)
+
+    def _skeleton(self) -> Skeleton:
+        bonds = (
+            (first, second, bond)
+            for first, joined in enumerate(self._joined)
+            for second, bond in joined.items()
+            if first < second
+        )
+        return Skeleton(tuple(self._atoms), tuple(bonds))
+
+    def _next_half(self) -> tuple[int, int, list[int]] | None:
+        """The half of a bond with the fewest partners, at the atom that came last; None where all are joined."""
+        best: tuple[int, int, list[int]] | None = None
+        inside = set(self._part)
+        for atom in reversed(self._part):
+            for bond, wanted in set(self._open[atom]):
+                partners = self._partners(atom, bond, wanted, inside)
+                if best is None or len(partners) < len(best[2]):
+                    best = atom, bond, partners
+                    if len(partners) < 2:
+                        return best
+        return best
+
+    def _partners(self, atom: int, bond: int, wanted: int, inside: set[int]) -> list[int]:
+        """Atoms that the half of a bond may go to: those that close a usual ring first."""
+        back = (bond, self._narrow[atom])
+        fresh, closing = dict[int, int](), list[tuple[int, int]]()
+        paths: dict[int, list[int]] | None = None
+        for other, narrow in enumerate(self._narrow):
+            if narrow != wanted or other == atom or other in self._joined[atom] or back not in self._open[other]:
+                continue
+            if other not in inside:
+                fresh.setdefault(self._atoms[other], other)
+            elif self._ring[atom] and self._ring[other]:
+                paths = self._paths(atom) if paths is None else paths
+                path = paths[other]
+                if bond != AROMATIC or self._may_be_aromatic(path):
+                    closing.append((_strangeness(len(path)), other))
+        closing.sort()
+        usual = [other for strange, other in closing if strange <= _USUAL]
+        return [*usual, *fresh.values(), *(other for strange, other in closing if strange > _USUAL)]
+
+    def _may_be_aromatic(self, ring: list[int]) -> bool:
+        """Whether the ring is, or bonds that are still open may split it into, rings that are aromatic."""
+        if len(ring) in AROMATIC_SIZES:
+            return True
+        if len(ring) < min(AROMATIC_SIZES):
+            return False
+        left = [sum(bond == AROMATIC for bond, _ in self._open[atom]) for atom in ring]
+        return sum(left) > 2  # the ends have one each for the bond itself
+
+    def _paths(self, start: int) -> dict[int, list[int]]:
+        """A shortest way to every atom of the part."""
+        paths, waiting = {start: [start]}, [start]
+        for atom in waiting:
+            for other in self._joined[atom]:
+                if other not in paths:
+                    paths[other] = [*paths[atom], other]
+                    waiting.append(other)
+        return paths
+
+    def _join(self, first: int, second: int, bond: int) -> None:
+        self._joined[first][second] = self._joined[second][first] = bond
+        self._open[first].remove((bond, self._narrow[second]))
+        self._open[second].remove((bond, self._narrow[first]))
+
+    def _separate(self, first: int, second: int, bond: int) -> None:
+        del self._joined[first][second], self._joined[second][first]
+        self._open[first].append((bond, self._narrow[second]))
+        self._open[second].append((bond, self._narrow[first]))
+
+
+def _strangeness(size: int) -> int:
+    """How unusual rings of a size are."""
+    return _SIZES.index(size) if size in _SIZES else size + len(_SIZES)
+
+
+def molecule_of(skeleton: Skeleton, environments: Environments) -> Mol | None:
+    """The molecule, with the hydrogens and charges of its environments; None where RDKit refuses it."""
+    from rdkit import Chem
+
+    table = environments.alphabet
+    types = {
+        1: Chem.BondType.SINGLE,
+        2: Chem.BondType.DOUBLE,
+        3: Chem.BondType.TRIPLE,
+        AROMATIC: Chem.BondType.AROMATIC,
+    }
+    molecule = Chem.RWMol()
+    aromatic = {atom for *ends, bond in skeleton.bonds if bond == AROMATIC for atom in ends}
+    for at, environment in enumerate(skeleton.environments):
+        number, _, hydrogens, charge, _ = table.atoms[table.centres[environments.narrow[environment]]].tolist()
+        atom = Chem.Atom(number)
+        atom.SetFormalCharge(charge)
+        atom.SetNumExplicitHs(hydrogens)
+        atom.SetNoImplicit(True)
+        atom.SetIsAromatic(at in aromatic)
+        molecule.AddAtom(atom)
+    for first, second, bond in skeleton.bonds:
+        molecule.AddBond(first, second, types[bond])
+        if bond == AROMATIC:
+            molecule.GetBondBetweenAtoms(first, second).SetIsAromatic(True)
+    return accepted(molecule)
 
 
 @dataclass(frozen=True)

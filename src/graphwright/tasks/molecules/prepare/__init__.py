@@ -1,14 +1,18 @@
 """Files of SMILES, however large, to shards of graphs: `graphwright data prepare molecules`."""
 
-from graphwright.tasks.molecules.prepare.batch import PreparedBatch, RowBatch, SourceRow, prepare_batch
+from graphwright.tasks.molecules.prepare.batch import (
+    PreparedBatch,
+    PrepareSettings,
+    RowBatch,
+    SourceRow,
+    prepare_batch,
+)
 from graphwright.tasks.molecules.prepare.engine import Engine, InProcess
-from graphwright.tasks.molecules.prepare.lines import SourceError
-from graphwright.tasks.molecules.prepare.manifest import Manifest, ManifestError, read_manifest
+from graphwright.tasks.molecules.prepare.folder import Manifest, ManifestError, read_manifest
 from graphwright.tasks.molecules.prepare.processes import Processes
 from graphwright.tasks.molecules.prepare.ray_cluster import RayCluster
 from graphwright.tasks.molecules.prepare.run import Prepared, Progress, prepare
-from graphwright.tasks.molecules.prepare.settings import PrepareSettings
-from graphwright.tasks.molecules.prepare.sources import Source
+from graphwright.tasks.molecules.prepare.sources import Source, SourceError
 
 __all__ = [
     "Engine",

@@ -1,19 +1,55 @@
-"""The unit of work: some rows of a source to arrays and rejections, a pure function for any engine."""
+"""The unit of work: some rows of a source to arrays and rejections, measured; a pure function for any engine."""
 
 from __future__ import annotations
 
+import os
+import resource
+import socket
+import sys
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from graphwright.tasks.molecules.fingerprint import active_bits
-from graphwright.tasks.molecules.prepare.connectivity import connectivity_block, connectivity_hash, split_of
 from graphwright.tasks.molecules.prepare.rejection import RejectedMoleculeError, Rejection, RejectionReason
-from graphwright.tasks.molecules.prepare.settings import PrepareSettings
-from graphwright.tasks.molecules.prepare.standard import atomic_numbers, bond_triples, standard_molecule
+from graphwright.tasks.molecules.prepare.standard import (
+    atomic_numbers,
+    bond_triples,
+    connectivity_block,
+    connectivity_hash,
+    split_of,
+    standard_molecule,
+)
+
+ELEMENTS = ("C", "N", "O", "F", "S", "Cl", "Br", "I", "P", "B", "Si")
+"""The elements of nearly all organic molecules."""
+
+BLOCK_ROWS = 4096
+"""Molecules in a row group: what a loader reads, decodes and forgets at once."""
+
+
+class PrepareSettings(BaseModel):
+    """Everything besides the sources that decides what the shards hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_atoms: int = Field(32, ge=2, le=255, description="molecules with more heavy atoms are rejected")
+    elements: tuple[str, ...] = Field(ELEMENTS, min_length=1, description="any other element is rejected")
+    shard_rows: int = Field(65_536, ge=1, description="rows of a source that make one shard")
+    list_rejected: bool = Field(False, description="write rejected.csv.gz")
+
+    @field_validator("elements")
+    @classmethod
+    def _known_elements(cls, symbols: tuple[str, ...]) -> tuple[str, ...]:
+        from graphwright.graphs.molecules import molecule_vocabulary
+
+        return molecule_vocabulary(symbols).nodes
+
 
 SCHEMA = pa.schema(
     [
@@ -108,3 +144,79 @@ def _symbol(number: int) -> str:
     from rdkit import Chem
 
     return Chem.GetPeriodicTable().GetElementSymbol(number) if number else "*"
+
+
+PUBCHEM_MOLECULES = 80_900_000
+"""Molecules of at most 32 heavy atoms in PubChem, on which the paper trains."""
+
+
+@dataclass(frozen=True)
+class WorkerUsage:
+    """What one process spent on one batch, and the most memory that it has held since it started.
+
+    worker: host and process; empty if it is not alive to tell.
+    """
+
+    worker: str
+    cpu_seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredBatch:
+    """A prepared batch and what it cost."""
+
+    prepared: PreparedBatch
+    usage: WorkerUsage
+
+
+def measured_batch(batch: RowBatch, settings: PrepareSettings) -> MeasuredBatch:
+    """`prepare_batch`, measured."""
+    start = time.process_time()
+    prepared = prepare_batch(batch, settings)
+    return MeasuredBatch(prepared, WorkerUsage(this_worker(), time.process_time() - start, peak_memory()))
+
+
+def this_worker() -> str:
+    """The name of this process, among those of all machines."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def peak_memory() -> int:
+    """Bytes of memory that this process has held at most."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+@dataclass
+class UsageTotal:
+    """The sum of many batches."""
+
+    rows: int = 0
+    molecules: int = 0
+    cpu_seconds: float = 0.0
+    peaks: dict[str, int] = field(default_factory=dict)
+    """Bytes by worker."""
+
+    def add(self, batch: MeasuredBatch) -> None:
+        """Count one more batch."""
+        self.rows += batch.prepared.rows
+        self.molecules += batch.prepared.molecules.num_rows
+        self.cpu_seconds += batch.usage.cpu_seconds
+        if batch.usage.worker:
+            self.peaks[batch.usage.worker] = max(self.peaks.get(batch.usage.worker, 0), batch.usage.peak_bytes)
+
+    @property
+    def rows_per_core_second(self) -> float:
+        """Rows read, kept or not, per second of one core."""
+        return self.rows / max(self.cpu_seconds, 1e-9)
+
+    @property
+    def molecules_per_core_second(self) -> float:
+        """Molecules kept per second of one core, which also read what was rejected."""
+        return self.molecules / max(self.cpu_seconds, 1e-9)
+
+    @property
+    def projected_core_hours(self) -> float:
+        """Core-hours for as many molecules as PubChem has, at this rate."""
+        return PUBCHEM_MOLECULES / max(self.molecules_per_core_second, 1e-9) / 3600

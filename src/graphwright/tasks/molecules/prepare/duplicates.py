@@ -13,8 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from graphwright.tasks.molecules.prepare.listing import write_part
-from graphwright.tasks.molecules.prepare.rejection import Rejection, RejectionReason, add_counts, count_reasons
+from graphwright.tasks.molecules.prepare.rejection import (
+    Rejection,
+    RejectionReason,
+    add_counts,
+    count_reasons,
+    write_part,
+)
 from graphwright.tasks.molecules.prepare.shard_file import ShardRecord, by_split, write_shard
 
 KEYS_IN_MEMORY = 4_000_000

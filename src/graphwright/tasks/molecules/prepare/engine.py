@@ -8,10 +8,16 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from graphwright.tasks.molecules.prepare.batch import SCHEMA, PreparedBatch, RowBatch
+from graphwright.tasks.molecules.prepare.batch import (
+    SCHEMA,
+    MeasuredBatch,
+    PreparedBatch,
+    PrepareSettings,
+    RowBatch,
+    WorkerUsage,
+    measured_batch,
+)
 from graphwright.tasks.molecules.prepare.rejection import Rejection, RejectionReason
-from graphwright.tasks.molecules.prepare.settings import PrepareSettings
-from graphwright.tasks.molecules.prepare.usage import MeasuredBatch, WorkerUsage, measured_batch
 
 Ticket = TypeVar("Ticket")
 Work = Callable[[RowBatch, PrepareSettings], MeasuredBatch]

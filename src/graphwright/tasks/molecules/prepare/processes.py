@@ -11,10 +11,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from graphwright.tasks.molecules.prepare.batch import RowBatch
+from graphwright.tasks.molecules.prepare.batch import MeasuredBatch, PrepareSettings, RowBatch, measured_batch
 from graphwright.tasks.molecules.prepare.engine import Work, WorkerCrashError, isolate, ordered
-from graphwright.tasks.molecules.prepare.settings import PrepareSettings
-from graphwright.tasks.molecules.prepare.usage import MeasuredBatch, measured_batch
 
 AHEAD = 4
 """Batches per process that are read ahead, so that one slow batch does not leave the others idle."""

@@ -7,10 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from graphwright.tasks.molecules.prepare.batch import RowBatch
+from graphwright.tasks.molecules.prepare.batch import MeasuredBatch, PrepareSettings, RowBatch, measured_batch
 from graphwright.tasks.molecules.prepare.engine import Work, WorkerCrashError, isolate, ordered
-from graphwright.tasks.molecules.prepare.settings import PrepareSettings
-from graphwright.tasks.molecules.prepare.usage import MeasuredBatch, measured_batch
 
 AHEAD = 4
 

@@ -1,13 +1,19 @@
-"""Rows that do not become graphs, and why."""
+"""Rows that do not become graphs, and why: counted, and listed if asked for."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from graphwright.files import replacing
 from graphwright.graphs.molecules import Reason
 
 LONGEST_TEXT = 200
@@ -92,3 +98,34 @@ def add_counts(counts: Iterable[ReasonCount]) -> tuple[ReasonCount, ...]:
             own if before is None else before.model_copy(update={"count": before.count + own.count})
         )
     return tuple(total[reason] for reason in RejectionReason if reason in total)
+
+
+LISTING, PARTS = "rejected.csv.gz", "rejected"
+COLUMNS = ("source", "row", "id", "text", "reason", "detail")
+
+
+def write_part(folder: Path, name: str, source: str, rejections: Iterable[Rejection]) -> None:
+    """The rejections of one shard, in a file of their own until the run is complete."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for rejection in rejections:
+        shown = (rejection.text[:LONGEST_TEXT], str(rejection.reason), rejection.detail[:LONGEST_TEXT])
+        writer.writerow((source, rejection.row, rejection.id, *shown))
+    parts = folder / PARTS
+    parts.mkdir(exist_ok=True)
+    with replacing(parts / name) as draft:
+        draft.write_bytes(gzip.compress(text.getvalue().encode("utf-8", "replace"), mtime=0))
+
+
+def join_parts(folder: Path) -> None:
+    """One listing of all parts; gzip allows its members to be laid end to end."""
+    with replacing(folder / LISTING) as draft, draft.open("wb") as joined:
+        joined.write(gzip.compress((",".join(COLUMNS) + "\n").encode(), mtime=0))
+        for part in sorted((folder / PARTS).glob("*.csv.gz")):
+            with part.open("rb") as file:
+                shutil.copyfileobj(file, joined)
+
+
+def remove_parts(folder: Path) -> None:
+    """The parts, once they are joined."""
+    shutil.rmtree(folder / PARTS, ignore_errors=True)

@@ -9,24 +9,36 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from graphwright.tasks.molecules.prepare.batch import SCHEMA, PreparedBatch, RowBatch, SourceRow
+from graphwright.tasks.molecules.prepare.batch import (
+    SCHEMA,
+    PreparedBatch,
+    PrepareSettings,
+    RowBatch,
+    SourceRow,
+    UsageTotal,
+)
 from graphwright.tasks.molecules.prepare.duplicates import remove_duplicates
 from graphwright.tasks.molecules.prepare.engine import Engine
-from graphwright.tasks.molecules.prepare.folder import locked, open_folder, prefixes
-from graphwright.tasks.molecules.prepare.lines import SourceError
-from graphwright.tasks.molecules.prepare.listing import join_parts, remove_parts, write_part
-from graphwright.tasks.molecules.prepare.manifest import SHARDS, Manifest, write_manifest
+from graphwright.tasks.molecules.prepare.folder import (
+    SHARDS,
+    Manifest,
+    locked,
+    open_folder,
+    prefixes,
+    write_manifest,
+)
 from graphwright.tasks.molecules.prepare.rejection import (
     ReasonCount,
     Rejection,
     RejectionReason,
     add_counts,
     count_reasons,
+    join_parts,
+    remove_parts,
+    write_part,
 )
-from graphwright.tasks.molecules.prepare.settings import PrepareSettings
 from graphwright.tasks.molecules.prepare.shard_file import ShardRecord, by_split, read_records, write_shard
-from graphwright.tasks.molecules.prepare.sources import RowReader, Source, batches
-from graphwright.tasks.molecules.prepare.usage import UsageTotal
+from graphwright.tasks.molecules.prepare.sources import RowReader, Source, SourceError, batches
 
 BATCH_ROWS = 1024
 """Rows that a worker takes at once: about a second's work."""

@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from graphwright.files import replacing
-from graphwright.tasks.molecules.prepare.batch import SCHEMA
-from graphwright.tasks.molecules.prepare.connectivity import SPLIT_NAMES
+from graphwright.tasks.molecules.prepare.batch import BLOCK_ROWS, SCHEMA
 from graphwright.tasks.molecules.prepare.rejection import ReasonCount
-from graphwright.tasks.molecules.prepare.settings import BLOCK_ROWS
+from graphwright.tasks.molecules.prepare.standard import SPLIT_NAMES
 
 KEY = b"graphwright.shard"
 

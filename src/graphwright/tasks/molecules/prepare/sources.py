@@ -1,21 +1,111 @@
-"""Rows of PubChem's CID-SMILES, SMILES files, CSV, TSV and Parquet, as a stream."""
+"""Rows of PubChem's CID-SMILES, SMILES files, CSV, TSV and Parquet, as a stream in bounded memory."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphwright.tasks.molecules.prepare.batch import RowBatch, SourceRow
-from graphwright.tasks.molecules.prepare.columns import id_column, smiles_column
-from graphwright.tasks.molecules.prepare.lines import LineReader, SourceError
+
+LONGEST_LINE = 2**20
+"""Bytes of a line that are read; what is beyond belongs to no SMILES that could be used."""
+
+_BUFFER = 2**20
+_GZIP = b"\x1f\x8b"
+
+
+class SourceError(ValueError):
+    """A source that cannot be read: the message names the file and what is wrong with it."""
+
+
+class LineReader:
+    """Lines without their ends. Bytes that are not UTF-8 become U+FFFD: a matter of the row, not of the run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.read = 0
+        """Lines read so far."""
+        self._raw: BinaryIO = path.open("rb")
+        self._size = max(path.stat().st_size, 1)
+        zipped = self._raw.read(2) == _GZIP
+        self._raw.seek(0)
+        self._file: BinaryIO = (
+            io.BufferedReader(gzip.GzipFile(fileobj=self._raw), _BUFFER) if zipped else self._raw
+        )
+
+    @property
+    def fraction(self) -> float:
+        """Share of the file's bytes that was read."""
+        return min(self._raw.tell() / self._size, 1.0)
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            while line := self._file.readline(LONGEST_LINE):
+                part = line
+                while len(part) == LONGEST_LINE and not part.endswith(b"\n"):
+                    part = self._file.readline(LONGEST_LINE)
+                if not self.read and line.startswith(b"\xef\xbb\xbf"):
+                    line = line[3:]
+                self.read += 1
+                yield line.decode("utf-8", "replace").rstrip("\r\n")
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise SourceError(f"{self.path} is damaged somewhere after line {self.read:,}: {error}") from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+        self._raw.close()
+
+
+SMILES_NAMES = ("smiles", "canonical_smiles", "canonicalsmiles", "isomeric_smiles", "isomericsmiles", "isosmiles")
+ID_NAMES = ("id", "cid", "source_id", "molecule_id", "mol_id", "compound_id", "chembl_id", "zinc_id", "name")
+
+
+def smiles_column(path: Path, names: Sequence[str], wanted: str | None) -> int:
+    """Position of the named column, or of the one that its name gives away."""
+    if wanted is not None:
+        return _named(path, names, wanted)
+    found = _guess(names, SMILES_NAMES)
+    if found is None:
+        candidates = [at for at, name in enumerate(names) if "smiles" in name.lower()]
+        if len(candidates) != 1:
+            problem = "no column is called smiles" if not candidates else "several columns could hold the SMILES"
+            raise SourceError(f"{path}: {problem}; name one with --smiles-column, there are {_shown(names)}")
+        found = candidates[0]
+    return found
+
+
+def id_column(path: Path, names: Sequence[str], wanted: str | None) -> int | None:
+    """Position of the named column, or of a usual name; None: rows are identified by their number."""
+    return _guess(names, ID_NAMES) if wanted is None else _named(path, names, wanted)
+
+
+def _named(path: Path, names: Sequence[str], wanted: str) -> int:
+    if wanted not in names:
+        raise SourceError(f"{path} has no column {wanted!r}, there are {_shown(names)}")
+    return list(names).index(wanted)
+
+
+def _guess(names: Sequence[str], usual: Sequence[str]) -> int | None:
+    lower = [name.strip().lower() for name in names]
+    return next((lower.index(name) for name in usual if name in lower), None)
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in names[:20])
+    return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
 
 SNIFFED_LINES = 20
 PARQUET_BATCH = 4096

@@ -11,12 +11,10 @@ from rdkit import Chem
 from graphwright.graphs.molecules import parse_smiles
 from graphwright.tasks.molecules import active_bits
 from graphwright.tasks.molecules.assembly import counts
-from graphwright.tasks.molecules.assembly.alphabet import make_alphabet
-from graphwright.tasks.molecules.assembly.assemble import Limits, assemble
+from graphwright.tasks.molecules.assembly.alphabet import make_alphabet, shipped_alphabet
+from graphwright.tasks.molecules.assembly.assemble import Joining, Limits, assemble, separate_parts
 from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
 from graphwright.tasks.molecules.assembly.environments import environments_of
-from graphwright.tasks.molecules.assembly.joining import Joining, separate_parts
-from graphwright.tasks.molecules.assembly.store import shipped_alphabet
 from tiny_molecules import training_molecules
 
 DRUGS = {

@@ -14,11 +14,15 @@ from graphwright.graphs import GraphBatch, Prediction, is_isomorphic
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.known.decoding import log_probabilities
 from graphwright.tasks.molecules import active_bits
-from graphwright.tasks.molecules.assembly.alphabet import make_alphabet
+from graphwright.tasks.molecules.assembly.alphabet import alphabet_of, make_alphabet
 from graphwright.tasks.molecules.assembly.assemble import Limits
-from graphwright.tasks.molecules.assembly.ranking import FingerprintEffort, fingerprint_candidates, tanimoto
-from graphwright.tasks.molecules.assembly.repair import check, repair
-from graphwright.tasks.molecules.assembly.store import alphabet_of
+from graphwright.tasks.molecules.assembly.ranking import (
+    FingerprintEffort,
+    check,
+    fingerprint_candidates,
+    repair,
+    tanimoto,
+)
 from molecule_logits import QM9, noisy_prediction, random_prediction
 
 SLOTS = 9

@@ -11,11 +11,15 @@ from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from graphwright.cli import main as cli
 from graphwright.graphs.molecules import parse_smiles
 from graphwright.tasks.molecules import active_bits, find_data
-from graphwright.tasks.molecules.assembly.alphabet import Alphabet, Tally, make_alphabet
-from graphwright.tasks.molecules.assembly.environments import environments_of
-from graphwright.tasks.molecules.assembly.invention import fewer, with_invented
-from graphwright.tasks.molecules.assembly.rings import ring_systems
-from graphwright.tasks.molecules.assembly.store import alphabet_of, shipped_alphabet
+from graphwright.tasks.molecules.assembly.alphabet import (
+    Alphabet,
+    Tally,
+    alphabet_of,
+    make_alphabet,
+    ring_systems,
+    shipped_alphabet,
+)
+from graphwright.tasks.molecules.assembly.environments import environments_of, fewer, with_invented
 from tiny_molecules import training_molecules, write_molecules
 
 

@@ -17,11 +17,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from graphwright.files import replacing
-from graphwright.spectra.annotation import DEFAULT_PPM, table_of
-from graphwright.spectra.files.parquet_file import check_peak_columns, first_line
-from graphwright.spectra.spectrum import Origin, SpectrumError
-from graphwright.spectra.subformulas import explain
-from graphwright.spectra.tokens import ELEMENTS, annotated_tokens, raw_tokens
+from graphwright.spectra.files.tables import check_peak_columns, first_line
+from graphwright.spectra.spectrum import ELEMENTS, Origin, SpectrumError, annotated_tokens, raw_tokens
+from graphwright.spectra.subformulas import DEFAULT_PPM, explain, table_of
 
 ROWS_AT_ONCE = 32_768
 METADATA_KEY = b"graphwright.annotation"
@@ -46,7 +44,7 @@ class AnnotatedPeaks:
     """Peaks of all rows of an annotated file, one after the other.
 
     offsets: (rows + 1,), row i has the peaks offsets[i] .. offsets[i + 1] - 1. annotated: (rows,).
-    mzs, intensities: (peaks,). counts: (peaks, 14) of `tokens.ELEMENTS`. ppm: (peaks,), NaN where unexplained.
+    mzs, intensities: (peaks,). counts: (peaks, 14) of `spectrum.ELEMENTS`. ppm: (peaks,), NaN where unexplained.
     """
 
     offsets: NDArray[np.int64]
@@ -75,7 +73,7 @@ def annotate_parquet(
 ) -> AnnotationSummary:
     """Copy a Parquet file of spectra with two more columns, and say how much was explained.
 
-    peak_counts: list of uint16, 14 counts per peak in the order of `tokens.ELEMENTS`, peak after peak.
+    peak_counts: list of uint16, 14 counts per peak in the order of `spectrum.ELEMENTS`, peak after peak.
     peak_ppm: list of float32, (measured - computed) / computed * 1e6, NaN where nothing explains the peak.
     Both are null in rows without formula or adduct. A row whose formula or adduct cannot be used is null too and
     told to `on_error`; without it, the first is raised. The destination appears whole or not at all.
