@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from benchmarks import BENCHMARKS, LONG, Remark, Row, scaling_figure, table
-from graphwright.cli.exit_codes import DONE, SOME_FAILED
 from graphwright.cli.main import guarded
-from graphwright.cli.memory import keep_freed_memory
+from graphwright.cli.process import DONE, SOME_FAILED, keep_freed_memory
 
 PLOTTED = "scaling"
 WIDE = 1000

@@ -12,7 +12,7 @@ from graphwright.graphs import Graph
 from graphwright.tasks.coloring import ColoringConfig, ColoringSample, Split, generate
 from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY, standard_noise
 from graphwright.tasks.coloring.sample import draw_pixels, draw_size, four_coloring, stream
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 
 
 def plain_labels(seeds: Sequence[Sequence[int]], side: int) -> list[list[int]]:

@@ -24,7 +24,7 @@ from graphwright.models.predictor import Predicted
 from graphwright.settings import Run
 from graphwright.tasks import Samples, task_of
 from graphwright.training import build
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 
 STEPS = 20
 NAME = "networkx.is_isomorphic, m^2 x m^2 alignment"

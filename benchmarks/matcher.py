@@ -18,7 +18,7 @@ from graphwright.graphs.batch import without_self_loops
 from graphwright.losses import LossSettings
 from graphwright.matching import LearnedMatcher, Temperature
 from graphwright.models import NodeEncoder, TargetEncoder
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 from graphwright.transport import EdgeTerm, MatchingProblem, QuadraticForm, l1_plan
 
 STEPS = 20

@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 
 from benchmarks.measurement import Row, interleaved_milliseconds, peaks
 from graphwright.graphs import GraphBatch, Vocabulary
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 from graphwright.transport import (
     Divergence,
     EdgeTerm,

@@ -7,7 +7,7 @@ import torch
 from benchmarks.measurement import Measured, Remark, Row, interleaved_milliseconds, median_milliseconds, seconds
 from graphwright.inference.model import SavedModel
 from graphwright.models import Inputs
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 
 PEER = "torch.compile of the predictor"
 

@@ -11,7 +11,7 @@ from benchmarks.measurement import Row, interleaved_milliseconds
 from benchmarks.plans import LOOP_NAMES, load_pot, make_case, pot_loop
 from benchmarks.sinkhorn import EAGER, NAME
 from benchmarks.sinkhorn_case import eager_sinkhorn, make_sinkhorn_case, our_plans
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,7 +31,7 @@ from benchmarks.sinkhorn_case import (
     make_sinkhorn_case,
     our_plans,
 )
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 
 NAME = "sinkhorn forward + backward"
 EAGER = "eager autograd"

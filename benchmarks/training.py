@@ -20,7 +20,7 @@ from graphwright.training import TrainingModel, build
 from graphwright.training.assembly import StepResult
 from graphwright.training.console import Display
 from graphwright.training.loop import Session
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 
 WARM_UP = 3
 """Steps before the clock counts: the data workers start, memory is taken."""

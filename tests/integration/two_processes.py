@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from graphwright.settings import Run
 from graphwright.tasks.coloring import ColoringDataset, coloring_config
 from graphwright.training import TrainingModel, build, loop, train
-from graphwright.training.order import StepOrder
+from graphwright.training.schedule import StepOrder
 from tiny import WITH_STATE, tiny_settings
 
 CASES: dict[str, dict[str, Any]] = {

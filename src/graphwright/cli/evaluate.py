@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from graphwright.cli.decode_option import add_decode_option, chosen_decoder
+from graphwright.cli.options import add_decode_option, chosen_decoder
 from graphwright.inference.decoders import Decoder
 from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved
 from graphwright.inference.model import load_model

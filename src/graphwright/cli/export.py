@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphwright.cli.decode_option import add_decode_option, chosen_decoder
+from graphwright.cli.options import add_decode_option, chosen_decoder
 from graphwright.inference.model import load_model
 
 

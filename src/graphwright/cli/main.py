@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 from graphwright import __version__
 from graphwright.cli import data, evaluate, export, predict, report, reproduce, train
-from graphwright.cli.exit_codes import DONE, INTERNAL, INTERRUPTED, SOME_FAILED, USAGE
-from graphwright.cli.memory import keep_freed_memory
+from graphwright.cli.process import DONE, INTERNAL, INTERRUPTED, SOME_FAILED, USAGE, keep_freed_memory
 
 __all__ = ["DONE", "INTERNAL", "INTERRUPTED", "SOME_FAILED", "USAGE", "guarded", "main", "parser"]
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphwright.cli.decode_option import add_decode_option, chosen_decoder
+from graphwright.cli.options import add_decode_option, chosen_decoder
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import Decoder

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from graphwright.cli.exit_codes import DONE, INTERRUPTED, SOME_FAILED
-from graphwright.cli.memory import keep_freed_memory
+from graphwright.cli.process import DONE, INTERRUPTED, SOME_FAILED, keep_freed_memory
 from graphwright.training.interrupt import Interrupts
 
 if TYPE_CHECKING:

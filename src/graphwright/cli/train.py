@@ -7,18 +7,30 @@ import logging
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 
 from rich.console import Console
 
 from graphwright import training
 from graphwright.cli import run_folder
-from graphwright.cli.dotted import take_overrides
-from graphwright.cli.exit_codes import DONE, INTERRUPTED
-from graphwright.cli.train_help import preset_list, settings_help
-from graphwright.settings import BUDGET, Override, Run, SettingsError, TableTask, is_table_data, load_run
+from graphwright.cli.options import take_overrides
+from graphwright.cli.process import DONE, INTERRUPTED
+from graphwright.settings import (
+    BUDGET,
+    Option,
+    Override,
+    Run,
+    SettingsError,
+    TableTask,
+    is_table_data,
+    load_run,
+    presets,
+    sections,
+)
 from graphwright.tasks.table import Table, choose
 from graphwright.training.console import Display
 from graphwright.training.processes import cores, on_cores
@@ -35,6 +47,7 @@ CHANGEABLE = (
     "train.workers",
 )
 """What a resumed run may do differently: nothing that would make its past another run's."""
+COLUMN = 33
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -191,3 +204,54 @@ def is_first_process() -> bool:
     """Whether to speak: of the processes that torchrun, SLURM or Fabric started, one does."""
     names = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
     return next((os.environ[name] for name in names if name in os.environ), "0") == "0"
+
+
+def preset_list() -> str:
+    """One line for every preset."""
+    found = presets()
+    width = max(len(preset.name) for preset in found)
+    return "\n".join(f"{preset.name:<{width}}  {preset.summary}" for preset in found)
+
+
+def settings_help(width: int) -> str:
+    """Presets, then all sections with their settings, wrapped to `width`."""
+    names = ", ".join(preset.name for preset in presets())
+    parts = [
+        _paragraph(
+            f"presets (--list says what each is; without its ending a name means the -cpu one): {names}", width
+        ),
+        _paragraph(
+            "settings, each given as --section.field VALUE or --section.field=VALUE; a preset sets some of them, "
+            "the others have these defaults:",
+            width,
+        ),
+    ]
+    for section in sections():
+        lines = [_paragraph(f"{section.name}: {section.meaning}", width)]
+        lines += [_entry(option, width) for option in section.options]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def shown(value: object) -> str:
+    """A value as it would be typed."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _entry(option: Option, width: int) -> str:
+    allowed = option.allowed[0].upper() + option.allowed[1:]
+    words = f"{option.meaning} {allowed}; default {shown(option.default)}."
+    lines = textwrap.wrap(words, max(width - COLUMN, 30), break_on_hyphens=False)
+    name = f"  --{option.key}"
+    if len(name) >= COLUMN:
+        lines.insert(0, "")
+    indented = f"\n{' ' * COLUMN}".join(lines)
+    return f"{name:<{COLUMN}}{indented}".rstrip()
+
+
+def _paragraph(words: str, width: int) -> str:
+    return textwrap.fill(words, width, break_on_hyphens=False)

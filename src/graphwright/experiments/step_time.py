@@ -22,7 +22,7 @@ from graphwright.models import inputs_to
 from graphwright.settings import Accelerator, Run
 from graphwright.tasks import resolved, task_of
 from graphwright.training import build
-from graphwright.training.threads import threads as torch_threads
+from graphwright.training.processes import threads as torch_threads
 
 SMALL, LARGE = 2, 32
 """Samples of a first step, and of the ones that count where the first was fast enough."""

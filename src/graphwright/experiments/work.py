@@ -24,7 +24,7 @@ from graphwright.metrics import Report
 from graphwright.settings import Loss, Run
 from graphwright.training import train
 from graphwright.training.log import VALIDATION, read_log
-from graphwright.training.threads import threads as torch_threads
+from graphwright.training.processes import threads as torch_threads
 
 PER_SAMPLE = ("isomorphic", "edit", "aligned_exact", "aligned_edit")
 """The figures that are kept sample by sample, for intervals over seeds and samples."""

@@ -20,6 +20,9 @@ from graphwright.files import commit, draft_of, sha256_of
 FORMAT = 1
 ATTEMPTS = 5
 """Times to start reading again while a run in progress replaces the checkpoint being read."""
+SCALES = ":scales"
+"""Ends the name of the scales (rows, 1) of a matrix whose rows are whole numbers."""
+LARGEST = 127
 
 
 class CheckpointError(ValueError):
@@ -120,11 +123,6 @@ def _note(path: Path) -> Path:
 
 def _facts_digest(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-SCALES = ":scales"
-"""Ends the name of the scales (rows, 1) of a matrix whose rows are whole numbers."""
-LARGEST = 127
 
 
 def compacted(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -50,6 +50,11 @@ NAMES = {
 }
 """Figures as pages and cards name them."""
 STARTS = 4
+SAMPLES = 1000
+"""How many samples of a model's own data to look at if nobody says."""
+TOPS = (5, 10)
+OF_FINGERPRINTS = ("same_fingerprint", "tanimoto")
+"""Metrics that are 1 where an answer has the fingerprint that was given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +129,6 @@ def evaluate_predictor(
     predicted = joined.graphs(vocabulary) if rank is None else [each.candidates[0].graph for each in ranked]
     report = evaluate_graphs(predicted, targets, AlignedSlots(joined, torch.cat(assignments)))
     return Evaluation(list(indices), predicted, targets, report, ranked)
-
-
-SAMPLES = 1000
-"""How many samples of a model's own data to look at if nobody says."""
-TOPS = (5, 10)
-OF_FINGERPRINTS = ("same_fingerprint", "tanimoto")
-"""Metrics that are 1 where an answer has the fingerprint that was given."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,15 @@ from graphwright.models.encoders import Tokens
 from graphwright.models.precision import full
 
 SCALE = 2.0
+WIDER = 2
+"""Hidden units to a unit of width."""
+DROPOUT = 0.3
+"""Of what is read: few inputs stand behind most graphs, and less dropout learns them by heart."""
+SMOOTHING = 0.05
+"""Share of the certainty that goes to all graphs alike: few samples stand behind most of them."""
+UNKNOWN = -1
+RADIUS = 2
+"""Edges up to which the surroundings of a node are a part: of scaffolds more made no difference."""
 
 
 class GraphVectors(nn.Module):
@@ -62,12 +71,6 @@ class GraphVectors(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-WIDER = 2
-"""Hidden units to a unit of width."""
-DROPOUT = 0.3
-"""Of what is read: few inputs stand behind most graphs, and less dropout learns them by heart."""
-
-
 class Recognised(NamedTuple):
     """whole: (b, width), a token for the decoder. logits: (b, graphs), in float32."""
 
@@ -96,13 +99,6 @@ class Recogniser(nn.Module):
         """tokens of b inputs -> the whole of each, and its logits."""
         read = self.read(torch.cat([tokens.values[:, 0], tokens.mean()], 1))
         return Recognised(self.whole(read), full(read @ self.graphs().mT + self.bias))
-
-
-SMOOTHING = 0.05
-"""Share of the certainty that goes to all graphs alike: few samples stand behind most of them."""
-UNKNOWN = -1
-RADIUS = 2
-"""Edges up to which the surroundings of a node are a part: of scaffolds more made no difference."""
 
 
 class Recognition:

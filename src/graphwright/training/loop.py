@@ -25,14 +25,12 @@ from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of, unusable_rows
 from graphwright.training.assembly import TERMS, StepResult, build
-from graphwright.training.averaging import WeightAverage
 from graphwright.training.console import Display
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
 from graphwright.training.log import RunLog
-from graphwright.training.optimizer import RATE_FACTOR, build_optimizer
-from graphwright.training.order import StepOrder
+from graphwright.training.optimizer import RATE_FACTOR, WeightAverage, build_optimizer
 from graphwright.training.processes import in_this_process
-from graphwright.training.schedule import Budget, learning_rate
+from graphwright.training.schedule import Budget, StepOrder, learning_rate
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
 from graphwright.training.window import Window
 

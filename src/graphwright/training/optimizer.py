@@ -1,14 +1,16 @@
-"""What moves the weights: AdamW, or Muon for matrices and AdamW for the rest."""
+"""What moves the weights, AdamW or Muon for matrices and AdamW for the rest, and their running mean."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 from torch.optim.adamw import adamw
 
+from graphwright.models import GraphPredictor
 from graphwright.settings import OptimizerKind
 
 RATE_FACTOR = "learning_rate_factor"
@@ -151,3 +153,25 @@ def orthogonal(matrix: Tensor) -> Tensor:
         square = x @ x.mT
         x = torch.addmm(x, torch.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x.mT.contiguous() if tall else x
+
+
+class WeightAverage(nn.Module):
+    """theta <- decay theta + (1 - decay) weights, after every step; buffers are the predictor's last.
+
+    At first the decay is lower, (t + 1) / (t + 10) after t steps: a fixed one would remember the random start.
+    """
+
+    def __init__(self, predictor: GraphPredictor, decay: float) -> None:
+        super().__init__()
+        self.predictor = deepcopy(predictor).requires_grad_(False)
+        self.decay = decay
+
+    @torch.no_grad()
+    def update(self, predictor: GraphPredictor, step: int) -> None:
+        """Take in the weights after step `step`, counted from 0."""
+        share = 1 - min(self.decay, (step + 1) / (step + 10))
+        means: list[Tensor] = list(self.predictor.parameters())
+        weights: list[Tensor] = list(predictor.parameters())
+        torch._foreach_lerp_(means, weights, share)
+        for mean, value in zip(self.predictor.buffers(), predictor.buffers(), strict=True):
+            mean.copy_(value)

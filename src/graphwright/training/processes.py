@@ -1,8 +1,10 @@
-"""How many processes share a batch on a machine without accelerators."""
+"""How many processes share a batch on a machine without accelerators, and how many threads each has."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -45,3 +47,15 @@ def in_this_process(run: Run) -> Run:
 
 def _with(run: Run, **changes: object) -> Run:
     return run.model_copy(update={"train": run.train.model_copy(update=changes)})
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many torch threads inside; 0: as many as before."""
+    before = torch.get_num_threads()
+    if count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

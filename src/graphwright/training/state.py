@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.inference.checkpoint import Checkpoint, CheckpointError
-from graphwright.training.averaging import WeightAverage
+from graphwright.training.optimizer import WeightAverage
 
 
 @dataclass

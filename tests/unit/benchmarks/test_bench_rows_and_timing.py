@@ -8,7 +8,7 @@ from rich.console import Console
 
 from benchmarks import Row, table
 from benchmarks.measurement import LEAST_SECONDS, interleaved_milliseconds, median_milliseconds, timed
-from graphwright.training.threads import threads
+from graphwright.training.processes import threads
 
 CONTRACT = {
     "name",

@@ -11,7 +11,7 @@ import pytest
 
 from graphwright import report, training
 from graphwright.cli import main as cli
-from graphwright.cli.dotted import take_overrides
+from graphwright.cli.options import take_overrides
 from graphwright.cli.train import CHANGEABLE, OWN
 from graphwright.settings import Override, Run, SettingsError, load_run, options, presets, sections, to_yaml
 from graphwright.training.state import Progress
@@ -308,7 +308,7 @@ def test_wrong_words_are_answered_in_one_line(calls, capsys, words, said):
 
 def test_other_commands_take_no_settings(capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(["bench", "plans", "--model.width", "3"])
+        cli.main(["report", "runs/x", "--model.width", "3"])
     assert stop.value.code == cli.USAGE
     assert "unrecognized arguments: --model.width 3" in capsys.readouterr().err
 

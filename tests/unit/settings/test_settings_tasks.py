@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphwright.cli.train_help import settings_help
+from graphwright.cli.train import settings_help
 from graphwright.settings import (
     ColoringTask,
     EncoderKind,

@@ -10,7 +10,7 @@ from graphwright.inference.checkpoint import CheckpointError
 from graphwright.inference.export import export_model
 from graphwright.inference.model import AVERAGE, PREDICTOR, load_model
 from graphwright.training import build, loop, train
-from graphwright.training.averaging import WeightAverage
+from graphwright.training.optimizer import WeightAverage
 from resuming import assert_resumes_exactly
 from tiny import tiny_settings
 

@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from graphwright.training.order import StepOrder
+from graphwright.training.schedule import StepOrder
 
 
 def steps(count: int, **options) -> list[list[tuple[int, int]]]:

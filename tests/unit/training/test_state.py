@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from graphwright.inference.checkpoint import Checkpoint, CheckpointError
-from graphwright.training.averaging import WeightAverage
+from graphwright.training.optimizer import WeightAverage
 from graphwright.training.state import Progress, capture, load_weights, random_state, restore, set_random_state
 
 

@@ -1,10 +1,11 @@
-"""Ask the C library to keep freed memory for the next tensor."""
+"""A command as a process: what its exit code says, and how it keeps memory."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
 
+DONE, SOME_FAILED, USAGE, INTERRUPTED, INTERNAL = 0, 1, 2, 3, 4
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LIMIT = 2**31 - 1
 
