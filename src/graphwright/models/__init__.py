@@ -2,7 +2,9 @@
 
 from graphwright.models.decoder import NodeDecoder, SlotTokens, TokenSlots
 from graphwright.models.encoders import (
+    AttentionEncoder,
     ConvolutionalEncoder,
+    Encoder,
     FingerprintEncoder,
     SegformerEncoder,
     SequenceEncoder,
@@ -12,13 +14,16 @@ from graphwright.models.encoders import (
     SpectrumInputs,
     Tokens,
     VectorEncoder,
+    build_encoder,
 )
 from graphwright.models.heads import GraphHead
 from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
 from graphwright.models.target_encoder import NodeEncoder, TargetEncoder, flip_signs, laplacian_encoding
 
 __all__ = [
+    "AttentionEncoder",
     "ConvolutionalEncoder",
+    "Encoder",
     "FingerprintEncoder",
     "GraphHead",
     "GraphPredictor",
@@ -37,6 +42,7 @@ __all__ = [
     "TokenSlots",
     "Tokens",
     "VectorEncoder",
+    "build_encoder",
     "flip_signs",
     "inputs_to",
     "laplacian_encoding",

@@ -1,7 +1,7 @@
 """Settings of a run: the schema, presets, YAML files, overrides by name."""
 
 from graphwright.settings.base import SettingsError
-from graphwright.settings.encoders import ENCODERS, EncoderKind
+from graphwright.settings.choices import ENCODERS, MATCHINGS, InputForm, encoders_of
 from graphwright.settings.options import Option, Section, options, sections
 from graphwright.settings.overrides import BUDGET, Override
 from graphwright.settings.schema import (
@@ -48,12 +48,13 @@ __all__ = [
     "CONFIG",
     "CORES",
     "ENCODERS",
+    "MATCHINGS",
     "Accelerator",
     "Clock",
     "ColoringTask",
     "CostKind",
-    "EncoderKind",
     "FingerprintTask",
+    "InputForm",
     "Loss",
     "Matching",
     "MatchingKind",
@@ -76,6 +77,7 @@ __all__ = [
     "TaskSettings",
     "Train",
     "TrainingUnit",
+    "encoders_of",
     "find_preset",
     "is_run_folder",
     "is_table_data",

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from graphwright.losses import PenaltyDirection
 from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
-from graphwright.settings.encoders import ENCODERS, OWNING, TRANSFORMERS, EncoderKind
-from graphwright.settings.tasks import AnyTask, ColoringTask, task_kind
+from graphwright.settings.choices import ENCODERS, NameIn, encoders_of
+from graphwright.settings.tasks import TASKS, AnyTask, ColoringTask, task_kind
 from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation, SelfLoops
 
 CORES = "cores"
@@ -42,7 +42,7 @@ class PairKind(StrEnum):
 class Model(Settings):
     """The predictor: an encoder of the input, a decoder with one slot per node, heads for the graph."""
 
-    encoder: EncoderKind = EncoderKind.CNN
+    encoder: Annotated[str, NameIn(ENCODERS)] = "cnn"
     """What reads the input: cnn or segformer pictures, fingerprint, spectrum; columns: what a table's ask for."""
     encoder_width: Count = 96
     """Width of the tokens that the decoder attends to."""
@@ -325,26 +325,26 @@ class Run(Settings):
     @model_validator(mode="before")
     @classmethod
     def _encoder_of_the_task(cls, given: Any) -> Any:
-        """Without a word about the encoder, the task's first is meant."""
+        """Without a word about the encoder, the task's own is meant."""
         if not isinstance(given, dict):
             return given
-        kinds = ENCODERS.get(task_kind(given.get("task")), ())
+        task = TASKS.get(task_kind(given.get("task")))
         model = given.get("model", {})
         if isinstance(model, Model) and "encoder" not in model.model_fields_set:
             model = model.model_dump(exclude_unset=True)
-        if not kinds or not isinstance(model, dict) or "encoder" in model:
+        if task is None or not isinstance(model, dict) or "encoder" in model:
             return given
-        return {**given, "model": {**model, "encoder": kinds[0]}}
+        return {**given, "model": {**model, "encoder": task.default_encoder}}
 
     @model_validator(mode="after")
     def _encoder_reads_the_task(self) -> Self:
-        kinds = ENCODERS[self.task.kind]
+        kinds, encoder = encoders_of(self.task.input_kinds), ENCODERS[self.model.encoder]
         if self.model.encoder not in kinds:
             raise ValueError(
                 f"model.encoder {self.model.encoder} cannot read the inputs of task.kind {self.task.kind}; "
                 f"it takes {' or '.join(kinds)}"
             )
-        if self.model.encoder in TRANSFORMERS and self.model.encoder_width % self.model.encoder_heads:
+        if encoder.attends and self.model.encoder_width % self.model.encoder_heads:
             raise ValueError(
                 f"model.encoder_width {self.model.encoder_width} is not a multiple of "
                 f"model.encoder_heads {self.model.encoder_heads}"
@@ -364,7 +364,7 @@ class Run(Settings):
         if model.slots is SlotKind.LEARNED:
             return self
         tokens = f"model.slots {model.slots}"
-        if model.encoder not in OWNING:
+        if not ENCODERS[model.encoder].owning:
             raise ValueError(f"{tokens} needs an encoder whose tokens stand for nodes, got {model.encoder}")
         if model.kind is ModelKind.RELATIONFORMER:
             raise ValueError(f"{tokens} needs model.kind {ModelKind.SLOTS}, got {model.kind}")

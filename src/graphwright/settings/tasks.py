@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -15,6 +15,9 @@ Capacity = Annotated[int, Field(ge=1, le=250)]
 
 class ColoringTask(Settings):
     """Coloring: a picture of coloured regions; the graph says which regions touch and what colours they have."""
+
+    input_kinds: ClassVar[tuple[str, ...]] = ("picture",)
+    default_encoder: ClassVar[str] = "cnn"
 
     kind: Literal["coloring"] = "coloring"
     """What is predicted from what: coloring, graphs of regions from pictures."""
@@ -47,6 +50,9 @@ class ColoringTask(Settings):
 class FingerprintTask(Settings):
     """Fingerprint2Molecule: the active bits of an ECFP4 fingerprint; the graph is the molecule's heavy atoms."""
 
+    input_kinds: ClassVar[tuple[str, ...]] = ("bits",)
+    default_encoder: ClassVar[str] = "fingerprint"
+
     kind: Literal["fingerprint"] = "fingerprint"
     """What is predicted from what: fingerprint, molecules from their ECFP4 bits."""
     data: Annotated[str, Field(min_length=1)] = "qm9"
@@ -75,6 +81,9 @@ class TrainingUnit(StrEnum):
 
 class SpectrumTask(Settings):
     """MS2Scaffold: the peaks of a tandem mass spectrum; the graph is the molecule's Murcko scaffold."""
+
+    input_kinds: ClassVar[tuple[str, ...]] = ("spectrum",)
+    default_encoder: ClassVar[str] = "spectrum"
 
     kind: Literal["spectrum"] = "spectrum"
     """What is predicted from what: spectrum, scaffolds from tandem mass spectra."""
@@ -110,6 +119,9 @@ class SpectrumTask(Settings):
 
 class TableTask(Settings):
     """Table: a person's own file of pairs, one row an input and its graph."""
+
+    input_kinds: ClassVar[tuple[str, ...]] = ("vector", "tokens", "set")
+    default_encoder: ClassVar[str] = "columns"
 
     kind: Literal["table"] = "table"
     """What is predicted from what: table, graphs from the columns of your own file."""

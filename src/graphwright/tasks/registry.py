@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from graphwright.settings import (
     ColoringTask,
-    EncoderKind,
     FingerprintTask,
     Run,
     SpectrumTask,
@@ -45,8 +44,8 @@ def resolved(run: Run) -> Run:
         case TableTask():
             table = Table(run.task)
             task = table.resolved()
-            if model.encoder is EncoderKind.COLUMNS:
-                model = model.model_copy(update={"encoder": EncoderKind(table.form.kind)})
+            if model.encoder == "columns":
+                model = model.model_copy(update={"encoder": str(table.form.kind)})
     known = len(known_graphs(task_of(task))) if run.loss.recognition else 0
     model = model.model_copy(update={"known_graphs": known})
     return run.model_copy(update={"task": task, "model": model})

@@ -5,7 +5,6 @@ import pytest
 from graphwright.cli.train import settings_help
 from graphwright.settings import (
     ColoringTask,
-    EncoderKind,
     FingerprintTask,
     Model,
     Override,
@@ -14,8 +13,8 @@ from graphwright.settings import (
     load_run,
     to_yaml,
 )
+from graphwright.settings.choices import encoders_of
 from graphwright.settings.options import options, options_of, sections
-from graphwright.settings.schema import ENCODERS
 from graphwright.settings.tasks import TASKS
 
 
@@ -35,12 +34,13 @@ def test_settings_older_than_kinds_are_colorings():
 def test_a_kind_is_given_by_name(kind):
     run = Run.model_validate({"task": {"kind": kind}})
     assert type(run.task) is TASKS[kind]
-    assert run.model.encoder is ENCODERS[kind][0]
+    assert run.model.encoder == {"coloring": "cnn", "table": "columns"}.get(kind, kind)
+    assert run.model.encoder in encoders_of(run.task.input_kinds)
 
 
 def test_the_encoder_follows_the_task_unless_it_is_named():
     task = FingerprintTask()
-    assert Run(task=task).model.encoder is EncoderKind.FINGERPRINT
+    assert Run(task=task).model.encoder == "fingerprint"
     assert Run(task=task, model=Model(width=64)).model == Model(width=64, encoder="fingerprint")
     assert message("qm9-cpu", ("model.encoder", "cnn")) == (
         "--model.encoder: model.encoder cnn cannot read the inputs of task.kind fingerprint; it takes fingerprint"

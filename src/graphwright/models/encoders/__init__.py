@@ -1,5 +1,6 @@
 """Inputs of every kind to tokens (b, k, width)."""
 
+from graphwright.models.encoders.encoder import AttentionEncoder, Encoder, Tokens, build_encoder
 from graphwright.models.encoders.generic import (
     FingerprintEncoder,
     SequenceEncoder,
@@ -9,10 +10,11 @@ from graphwright.models.encoders.generic import (
 )
 from graphwright.models.encoders.image import ConvolutionalEncoder, SegformerEncoder
 from graphwright.models.encoders.spectrum import SpectrumEncoder, SpectrumInputs
-from graphwright.models.encoders.tokens import Tokens
 
 __all__ = [
+    "AttentionEncoder",
     "ConvolutionalEncoder",
+    "Encoder",
     "FingerprintEncoder",
     "SegformerEncoder",
     "SequenceEncoder",
@@ -22,4 +24,5 @@ __all__ = [
     "SpectrumInputs",
     "Tokens",
     "VectorEncoder",
+    "build_encoder",
 ]

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
-from graphwright.models.encoders.tokens import Tokens
+from graphwright.models.encoders.encoder import AttentionEncoder, Encoder, Tokens
 from graphwright.models.transformer import encoder_layers
+from graphwright.settings import ENCODERS, InputForm, Model
 
 
-class FingerprintEncoder(nn.Module):
+@ENCODERS.register("fingerprint")
+class FingerprintEncoder(AttentionEncoder):
     """One embedding per bit, no positions: a fingerprint is a set. A start token stands for the whole of it.
 
     Codes 0..bits - 1 are active bits, `start` = bits and `padding` = bits + 1.
     """
 
+    reads = ("bits",)
+    owning = True
+
     def __init__(self, bits: int, width: int, layers: int, heads: int, dropout: float) -> None:
-        super().__init__()
+        super().__init__(bits, width, layers, heads, dropout)
         self.start, self.padding = bits, bits + 1
         self.embedding = nn.Embedding(bits + 2, width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
@@ -41,8 +46,11 @@ SLOWEST = 10_000.0
 """Longest wavelength of the positions, over 2 pi, as in the first Transformer."""
 
 
-class VectorEncoder(nn.Module):
+@ENCODERS.register("vector")
+class VectorEncoder(Encoder):
     """An MLP with residual layers, and a few tokens read off its last one."""
+
+    reads = ("vector",)
 
     def __init__(self, numbers: int, width: int, layers: int, dropout: float) -> None:
         super().__init__()
@@ -61,6 +69,10 @@ class VectorEncoder(nn.Module):
         self.last = nn.Linear(2 * width, VECTOR_TOKENS * width)
         self.norm = nn.LayerNorm(width)
 
+    @classmethod
+    def build(cls, form: InputForm, model: Model) -> Self:
+        return cls(form.size, model.encoder_width, model.encoder_layers, model.dropout)
+
     def forward(self, vectors: Tensor) -> Tensor:
         """vectors (b, numbers), standardised -> tokens (b, VECTOR_TOKENS, width)."""
         if vectors.ndim != 2 or vectors.shape[1] != self.numbers:
@@ -72,29 +84,32 @@ class VectorEncoder(nn.Module):
         return result
 
 
+@ENCODERS.register("tokens")
 class SequenceEncoder(FingerprintEncoder):
-    """A Transformer over a list of tokens, which is read as a set of bits is, but for the tokens' places.
+    """A Transformer over a list of tokens, which is read as a set of bits is, but for the tokens' positions.
 
     Codes 0..words - 1 are tokens, `start` = words and `padding` = words + 1.
     """
 
+    reads = ("tokens",)
+
     def __init__(self, words: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__(words, width, layers, heads, dropout)
-        self.embedding = _PlacedEmbedding(words + 2, width)
+        self.embedding = _PositionedEmbedding(words + 2, width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
 
 
-class _PlacedEmbedding(nn.Embedding):
-    """An embedding, and sines and cosines of the place, for lists of any length."""
+class _PositionedEmbedding(nn.Embedding):
+    """An embedding, and sines and cosines of the position, for lists of any length."""
 
     def forward(self, codes: Tensor) -> Tensor:
         width = self.embedding_dim
         rates = SLOWEST ** (-torch.arange(0, width, 2, device=codes.device) / width)
         phase = torch.arange(codes.shape[1], device=codes.device)[:, None] * rates
-        places = torch.stack([phase.sin(), phase.cos()], 2).flatten(1)[:, :width]
+        positions = torch.stack([phase.sin(), phase.cos()], 2).flatten(1)[:, :width]
         # Words are drawn with this deviation: neither drowns the other.
-        placed: Tensor = super().forward(codes) + width**-0.5 * places
-        return placed
+        result: Tensor = super().forward(codes) + width**-0.5 * positions
+        return result
 
 
 class SetInputs(NamedTuple):
@@ -104,11 +119,15 @@ class SetInputs(NamedTuple):
     mask: Tensor
 
 
-class SetEncoder(nn.Module):
+@ENCODERS.register("set")
+class SetEncoder(AttentionEncoder):
     """A Transformer over the elements, without positions; one more token stands for the whole."""
 
+    reads = ("set",)
+    owning = True
+
     def __init__(self, numbers: int, width: int, layers: int, heads: int, dropout: float) -> None:
-        super().__init__()
+        super().__init__(numbers, width, layers, heads, dropout)
         self.numbers = numbers
         self.element = nn.Sequential(nn.Linear(numbers, width), nn.GELU(), nn.Linear(width, width))
         self.whole = nn.Parameter(torch.randn(width) / width**0.5)
@@ -126,3 +145,16 @@ class SetEncoder(nn.Module):
         needed = real if mask.is_meta or not bool(mask.all()) else None
         # Every element may be a node; the whole is nobody's.
         return Tokens(self.layers(tokens, needed), needed, nn.functional.pad(mask, (1, 0), value=False))
+
+
+@ENCODERS.register("columns")
+class ColumnsEncoder:
+    """Not an encoder but the choice of one: that of a table's own kind of input, once the table has been read."""
+
+    reads = ("vector", "tokens", "set")
+    attends = True
+    owning = False
+
+    @staticmethod
+    def build(form: InputForm, model: Model) -> nn.Module:
+        return ENCODERS[form.kind].build(form, model)

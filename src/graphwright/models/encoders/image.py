@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from graphwright.models.encoders.encoder import Encoder
+from graphwright.settings import ENCODERS, InputForm, Model
 
-class ConvolutionalEncoder(nn.Module):
+
+@ENCODERS.register("cnn")
+class ConvolutionalEncoder(Encoder):
     """A few residual convolutions, down to a quarter of the side, and a learned code of each place.
 
     Regions that touch in a single pixel are joined, so the first layers run before the picture is shrunk much.
     """
+
+    reads = ("picture",)
 
     def __init__(self, side: int, width: int, blocks: int) -> None:
         super().__init__()
@@ -33,6 +39,10 @@ class ConvolutionalEncoder(nn.Module):
         self.blocks = nn.Sequential(*(_Residual(width) for _ in range(blocks)))
         self.places = nn.Parameter(0.02 * torch.randn((side // 4) ** 2, width))
         self.norm = nn.LayerNorm(width)
+
+    @classmethod
+    def build(cls, form: InputForm, model: Model) -> Self:
+        return cls(form.size, model.encoder_width, model.encoder_blocks)
 
     def forward(self, images: Tensor) -> Tensor:
         """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width)."""
@@ -57,11 +67,14 @@ class _Residual(nn.Module):
         return result
 
 
-class SegformerEncoder(nn.Module):
+@ENCODERS.register("segformer")
+class SegformerEncoder(Encoder):
     """SegFormer-B1 of `transformers`: its four scales, projected and brought to a quarter of the side, summed.
 
     weights: a local folder as `save_pretrained` writes it, of any SegFormer variant; None for a random B1.
     """
+
+    reads = ("picture",)
 
     def __init__(self, side: int, width: int, weights: Path | None) -> None:
         super().__init__()
@@ -75,6 +88,10 @@ class SegformerEncoder(nn.Module):
         self.project = nn.ModuleList(nn.Linear(size, width) for size in config.hidden_sizes)
         self.places = nn.Parameter(0.02 * torch.randn(quarter**2, width))
         self.norm = nn.LayerNorm(width)
+
+    @classmethod
+    def build(cls, form: InputForm, model: Model) -> Self:
+        return cls(form.size, model.encoder_width, model.encoder_weights)
 
     def forward(self, images: Tensor) -> Tensor:
         """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width), a fraction counting as one."""

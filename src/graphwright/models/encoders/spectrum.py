@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphwright.models.encoders.tokens import Tokens
+from graphwright.models.encoders.encoder import AttentionEncoder, Tokens
 from graphwright.models.transformer import encoder_layers
+from graphwright.settings import ENCODERS
 from graphwright.spectra.spectrum import ELEMENT_SCALES, ELEMENTS, MZ_SCALE, TOKEN_WIDTH
 
 BUCKETS = 4096
@@ -124,7 +125,8 @@ class SpectrumInputs(NamedTuple):
     energy: Tensor
 
 
-class SpectrumEncoder(nn.Module):
+@ENCODERS.register("spectrum")
+class SpectrumEncoder(AttentionEncoder):
     """A set of peaks, without positions; more tokens stand for the precursor, the adduct and the whole.
 
     The whole is the sum of the words of its peaks and its formula, weighted by the root of intensity, and goes
@@ -137,10 +139,11 @@ class SpectrumEncoder(nn.Module):
     or a learned one where it is unknown, is added to every token.
     """
 
+    reads = ("spectrum",)
     waves: Tensor
 
     def __init__(self, adducts: int, width: int, layers: int, heads: int, dropout: float) -> None:
-        super().__init__()
+        super().__init__(adducts, width, layers, heads, dropout)
         self.register_buffer("waves", torch.pi * 2 ** torch.arange(1.0, WAVES + 1) / LONGEST, persistent=False)
         # Of a peak: its token, the root of its intensity, the waves of its m/z and of what it lost.
         self.peak = nn.Linear(TOKEN_WIDTH + 1 + 4 * WAVES, width)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphwright.graphs import Graph, Vocabulary, draw
-from graphwright.models import ConvolutionalEncoder, SegformerEncoder
-from graphwright.settings import ColoringTask, EncoderKind, Model
+from graphwright.models import build_encoder
+from graphwright.settings import ColoringTask, InputForm, Model
 from graphwright.tasks.coloring.dataset import ColoringDataset, statistics
 from graphwright.tasks.coloring.picture import RGB, VOCABULARY, read_picture
 from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample
@@ -109,9 +109,7 @@ class Coloring:
 
     def encoder(self, model: Model) -> nn.Module:
         """Of pictures."""
-        if model.encoder is EncoderKind.CNN:
-            return ConvolutionalEncoder(self.config.side, model.encoder_width, model.encoder_blocks)
-        return SegformerEncoder(self.config.side, model.encoder_width, model.encoder_weights)
+        return build_encoder(InputForm("picture", self.config.side), model)
 
     def inputs(self, given: Tensor | NDArray[np.float32] | Sequence[Tensor | NDArray[np.float32]]) -> Tensor:
         """(b, 3, side, side) from one picture (3, side, side), a batch, or a list of pictures."""

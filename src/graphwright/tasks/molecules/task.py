@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from graphwright.decoding import Candidates
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary
-from graphwright.models import FingerprintEncoder, Inputs
-from graphwright.settings import FingerprintTask, Model
+from graphwright.models import Inputs, build_encoder
+from graphwright.settings import FingerprintTask, InputForm, Model
 from graphwright.tasks.molecules.dataset import MoleculeDataset, MoleculeSample, molecule_statistics
 from graphwright.tasks.molecules.fingerprint import (
     BITS,
@@ -128,9 +128,7 @@ class Fingerprint2Molecule(MoleculeTargets):
 
     def encoder(self, model: Model) -> nn.Module:
         """Of active bits."""
-        return FingerprintEncoder(
-            BITS, model.encoder_width, model.encoder_layers, model.encoder_heads, model.dropout
-        )
+        return build_encoder(InputForm("bits", BITS), model)
 
     def inputs(self, given: Any) -> Tensor:
         """(b, k) tokens from SMILES, RDKit molecules, bit vectors (2048,), or tokens; one or many."""

@@ -18,8 +18,8 @@ from graphwright.graphs import Graph, Vocabulary
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.known import Library
 from graphwright.known.memory import Bag, Memory
-from graphwright.models import Inputs, SpectrumEncoder, SpectrumInputs
-from graphwright.settings import Model, SpectrumTask, TrainingUnit
+from graphwright.models import Inputs, SpectrumInputs, build_encoder
+from graphwright.settings import InputForm, Model, SpectrumTask, TrainingUnit
 from graphwright.spectra import parse_formula
 from graphwright.tasks.molecules.targets import MoleculeTargets, depiction, draw_structure
 from graphwright.tasks.spectra.baselines import baselines
@@ -223,9 +223,7 @@ class MS2Scaffold(MoleculeTargets):
 
     def encoder(self, model: Model) -> nn.Module:
         """Of peaks."""
-        return SpectrumEncoder(
-            len(self.adducts), model.encoder_width, model.encoder_layers, model.encoder_heads, model.dropout
-        )
+        return build_encoder(InputForm("spectrum", len(self.adducts)), model)
 
     def inputs(self, given: Any) -> SpectrumInputs:
         """A batch of `Spectrum`, pairs (mzs, intensities) or encoded spectra; one or many."""

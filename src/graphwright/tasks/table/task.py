@@ -14,9 +14,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from graphwright.graphs import Graph, Vocabulary, draw, layout
-from graphwright.models import Inputs, SequenceEncoder, SetEncoder, SetInputs, VectorEncoder
-from graphwright.settings import EncoderKind, Model, Override, SlotKind, TableTask
-from graphwright.settings.encoders import OWNING
+from graphwright.models import Inputs, SetInputs, build_encoder
+from graphwright.settings import ENCODERS, InputForm, Model, Override, SlotKind, TableTask
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.table.file import RowError, read_table
 from graphwright.tasks.table.form import Form, InputKind, Value, as_rows
@@ -142,21 +141,8 @@ class Table:
     def encoder(self, model: Model) -> nn.Module:
         """Of whatever the columns hold."""
         form = self.form
-        if model.encoder not in (EncoderKind.COLUMNS, EncoderKind(form.kind)):
-            raise ValueError(f"model.encoder {model.encoder} cannot read {form.described}; it takes {form.kind}")
-        width, layers, heads, dropout = (
-            model.encoder_width,
-            model.encoder_layers,
-            model.encoder_heads,
-            model.dropout,
-        )
-        match form.kind:
-            case InputKind.VECTOR:
-                return VectorEncoder(form.numbers, width, layers, dropout)
-            case InputKind.TOKENS:
-                return SequenceEncoder(len(form.words), width, layers, heads, dropout)
-            case InputKind.SET:
-                return SetEncoder(form.numbers, width, layers, heads, dropout)
+        size = len(form.words) if form.kind is InputKind.TOKENS else form.numbers
+        return build_encoder(InputForm(form.kind, size, form.described), model)
 
     def inputs(self, given: Any) -> Inputs:
         """A batch from one row or many: mappings of columns, or the values of the only column."""
@@ -349,7 +335,7 @@ def choose(table: Table) -> Choice:
 def _slots(found: Understood) -> SlotKind:
     """Every element a slot, where it may stand for a node: a set never smaller than its graph."""
     samples = found.samples["train"]
-    owning = EncoderKind(found.form.kind) in OWNING
+    owning = ENCODERS[found.form.kind].owning
     enough = owning and all(len(sample.value) >= sample.graph.size for sample in samples)
     return SlotKind.TOKENS if enough else SlotKind.LEARNED
 
