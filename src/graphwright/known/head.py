@@ -15,6 +15,7 @@ from graphwright.graphs.isomorphism import neighbourhoods
 from graphwright.known.library import Library
 from graphwright.models.bags import Bags
 from graphwright.models.encoders import Tokens
+from graphwright.models.linear import Linear
 from graphwright.models.precision import full
 
 SCALE = 2.0
@@ -90,8 +91,8 @@ class Recogniser(nn.Module):
 
     def __init__(self, width: int, parts: Bags) -> None:
         super().__init__()
-        self.read = nn.Sequential(nn.Linear(2 * width, WIDER * width), nn.GELU(), nn.Dropout(DROPOUT))
-        self.whole = nn.Linear(WIDER * width, width)
+        self.read = nn.Sequential(Linear(2 * width, WIDER * width), nn.GELU(), nn.Dropout(DROPOUT))
+        self.whole = Linear(WIDER * width, width)
         self.graphs = GraphVectors(WIDER * width, parts)
         self.bias = nn.Parameter(torch.zeros(len(parts.starts)))
 

@@ -12,6 +12,7 @@ from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.models import NodeEncoder
+from graphwright.models.linear import Linear
 from graphwright.models.precision import full, without_autocast
 from graphwright.transport import (
     EmbeddingPlan,
@@ -81,8 +82,8 @@ class LearnedMatcher(Matcher):
         self.target_encoder = target_encoder
         self.slot_code = nn.Parameter(0.02 * torch.randn(slots, state_width)) if slot_codes else None
         self.padding = nn.Parameter(torch.randn(target_width))
-        self.project_slots = nn.Sequential(nn.LayerNorm(state_width), nn.Linear(state_width, dimension))
-        self.project_nodes = nn.Linear(target_width, dimension)
+        self.project_slots = nn.Sequential(nn.LayerNorm(state_width), Linear(state_width, dimension))
+        self.project_nodes = Linear(target_width, dimension)
         self.embedding_plan = embedding_plan
         self.temperature, self.sizes = temperature, (slots, dimension)
         self.epsilon = temperature.epsilon(0.0, *self.sizes)

@@ -10,6 +10,7 @@ from torch.nn.functional import pad, softplus
 
 from graphwright.models.encoders import Tokens
 from graphwright.models.heads import mlp
+from graphwright.models.linear import Linear
 from graphwright.models.transformer import decoder_layers
 
 
@@ -19,7 +20,7 @@ class NodeDecoder(nn.Module):
     def __init__(self, slots: int, width: int, layers: int, heads: int, dropout: float, memory_width: int) -> None:
         super().__init__()
         self.queries = nn.Parameter(torch.randn(slots, width) / width**0.5)
-        self.memory = nn.Linear(memory_width, width)
+        self.memory = Linear(memory_width, width)
         self.layers = decoder_layers(width, layers, heads, dropout)
 
     def forward(self, tokens: Tensor, token_mask: Tensor | None) -> Tensor:
@@ -98,7 +99,7 @@ class TokenSlots(nn.Module):
         super().__init__()
         self.kept = kept_tokens(nodes)
         self.queries = nn.Parameter(torch.randn(spare, width) / width**0.5)
-        self.memory = nn.Linear(memory_width, width)
+        self.memory = Linear(memory_width, width)
         self.score = mlp(width, width, 1)
         self.told = nn.Parameter(torch.randn(width) / width**0.5)
         self.layers = decoder_layers(width, layers, heads, dropout)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import Prediction, Vocabulary
+from graphwright.models.linear import Linear
 from graphwright.models.precision import full
 
 
@@ -23,11 +24,11 @@ class GraphHead(nn.Module):
         self.labels = mlp(width, hidden, labels) if labels > 1 else None
         self.diffusion = mlp(width, hidden, labels) if diffusion else None
         # The first layer is linear in x_i + x_j, so it is applied before the sum, n times instead of n^2.
-        self.pair_input = nn.Linear(width, hidden)
-        self.pair_factor = nn.Linear(width, hidden) if product else None
+        self.pair_input = Linear(width, hidden)
+        self.pair_factor = Linear(width, hidden) if product else None
         # One logit says whether there is an edge; with several labels, one logit per class.
         self.pair_output = nn.Sequential(
-            nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, classes if classes > 2 else 1)
+            nn.GELU(), Linear(hidden, hidden), nn.GELU(), Linear(hidden, classes if classes > 2 else 1)
         )
 
     def forward(self, states: Tensor) -> Prediction:
@@ -53,4 +54,4 @@ class GraphHead(nn.Module):
 
 def mlp(width: int, hidden: int, outputs: int) -> nn.Sequential:
     """One hidden layer."""
-    return nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+    return nn.Sequential(Linear(width, hidden), nn.GELU(), Linear(hidden, outputs))

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from graphwright.graphs import Prediction, Vocabulary
 from graphwright.models.decoder import NodeDecoder
+from graphwright.models.linear import Linear
 from graphwright.models.precision import full
 
 
@@ -34,14 +35,14 @@ class RelationHead(nn.Module):
     def __init__(self, width: int, hidden: int, vocabulary: Vocabulary) -> None:
         super().__init__()
         labels, relations = len(vocabulary.nodes), len(vocabulary.edges)
-        self.classes = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, 1 + labels))
+        self.classes = nn.Sequential(Linear(width, hidden), nn.GELU(), Linear(hidden, 1 + labels))
         # The first layer is linear in the concatenation, so its parts are applied before the pairs are formed.
-        self.first = nn.Linear(width, hidden, bias=False)
-        self.second = nn.Linear(width, hidden, bias=False)
-        self.relation = nn.Linear(width, hidden)
+        self.first = Linear(width, hidden, bias=False)
+        self.second = Linear(width, hidden, bias=False)
+        self.relation = Linear(width, hidden)
         # Of two relations, none and edge, only the difference of the logits counts.
         self.pair_output = nn.Sequential(
-            nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, relations if relations > 2 else 1)
+            nn.GELU(), Linear(hidden, hidden), nn.GELU(), Linear(hidden, relations if relations > 2 else 1)
         )
 
     def forward(self, states: Tensor) -> Prediction:

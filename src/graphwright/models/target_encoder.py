@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.models.bags import Bags
+from graphwright.models.linear import Linear
 
 PADDING_EIGENVALUE = 10.0
 """Beyond the spectrum of a normalised Laplacian, [0, 2]: padding's eigenvectors come after all real ones."""
@@ -155,7 +156,7 @@ class TargetEncoder(NodeEncoder):
         self.labels = nn.Embedding(len(vocabulary.nodes), width)
         self.positions = positions
         self.random_signs = random_signs
-        self.place = nn.Linear(positions, width, bias=False) if positions else None
+        self.place = Linear(positions, width, bias=False) if positions else None
         self.layers = nn.ModuleList(
             _Layer(width, relations=len(vocabulary.edges) - 1, dropout=dropout) for _ in range(layers)
         )
@@ -184,11 +185,11 @@ class TargetEncoder(NodeEncoder):
 class _Layer(nn.Module):
     def __init__(self, width: int, relations: int, dropout: float) -> None:
         super().__init__()
-        self.messages = nn.Linear(width, relations * width, bias=False)
+        self.messages = Linear(width, relations * width, bias=False)
         self.epsilon = nn.Parameter(torch.zeros(()))
         self.norm = nn.LayerNorm(width)
         self.update = nn.Sequential(
-            nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * width, width)
+            Linear(width, 2 * width), nn.GELU(), nn.Dropout(dropout), Linear(2 * width, width)
         )
 
     def forward(self, states: Tensor, received: Callable[[Tensor], Tensor]) -> Tensor:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphwright.models.linear import Linear, linear
+
 
 class Attention(nn.Module):
     """softmax(Q K' / sqrt(d)) V over heads, of a sequence to itself or to another one."""
@@ -21,7 +23,7 @@ class Attention(nn.Module):
         self.heads, self.dropout = heads, dropout
         self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
         self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
-        self.out_proj = nn.Linear(width, width)
+        self.out_proj = Linear(width, width)
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.xavier_uniform_(self.out_proj.weight)
         nn.init.zeros_(self.out_proj.bias)
@@ -30,10 +32,10 @@ class Attention(nn.Module):
         """asking (b, n, width), asked (b, k, width) or None for itself, mask (b, k) true where it may look."""
         weight, bias, width = self.in_proj_weight, self.in_proj_bias, asking.shape[2]
         if asked is None:
-            queries, keys, values = self._split(functional.linear(asking, weight, bias), 3)
+            queries, keys, values = self._split(linear(asking, weight, bias), 3)
         else:
-            (queries,) = self._split(functional.linear(asking, weight[:width], bias[:width]), 1)
-            keys, values = self._split(functional.linear(asked, weight[width:], bias[width:]), 2)
+            (queries,) = self._split(linear(asking, weight[:width], bias[:width]), 1)
+            keys, values = self._split(linear(asked, weight[width:], bias[width:]), 2)
         seen = functional.scaled_dot_product_attention(
             queries,
             keys,
@@ -57,10 +59,10 @@ class _FeedForward(nn.Module):
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
-        self.linear1 = nn.Linear(width, 4 * width)
-        self.linear2 = nn.Linear(4 * width, width)
-        for linear in (self.linear1, self.linear2):
-            nn.init.xavier_uniform_(linear.weight)
+        self.linear1 = Linear(width, 4 * width)
+        self.linear2 = Linear(4 * width, width)
+        for layer in (self.linear1, self.linear2):
+            nn.init.xavier_uniform_(layer.weight)
         self.drop = nn.Dropout(dropout)
 
     def feed_forward(self, tokens: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, distributed, nn
 from torch.optim.adamw import adamw
 
 from graphwright.models import GraphPredictor
+from graphwright.models.linear import linear
 from graphwright.settings import OptimizerKind
 
 RATE_FACTOR = "learning_rate_factor"
@@ -150,9 +151,10 @@ def orthogonal(matrix: Tensor) -> Tensor:
     x = matrix.mT if tall else matrix
     x = x / x.norm().clamp_min(torch.finfo(x.dtype).tiny ** 0.5)
     for _ in range(STEPS):
-        square = x @ x.mT
-        x = torch.addmm(x, torch.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return x.mT.contiguous() if tall else x
+        square = linear(x, x)  # x x'
+        x = a * x + linear(b * square + c * linear(square, square), x.mT)  # a square is symmetric
+    result: Tensor = x.mT.contiguous() if tall else x
+    return result
 
 
 class WeightAverage(nn.Module):

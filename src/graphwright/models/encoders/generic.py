@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.models.encoders.encoder import AttentionEncoder, Encoder, Tokens
+from graphwright.models.linear import Linear
 from graphwright.models.transformer import encoder_layers
 from graphwright.settings import ENCODERS, InputForm, Model
 
@@ -55,18 +56,18 @@ class VectorEncoder(Encoder):
     def __init__(self, numbers: int, width: int, layers: int, dropout: float) -> None:
         super().__init__()
         self.numbers, self.width = numbers, width
-        self.first = nn.Linear(numbers, 2 * width)
+        self.first = Linear(numbers, 2 * width)
         self.layers = nn.ModuleList(
             nn.Sequential(
                 nn.LayerNorm(2 * width),
-                nn.Linear(2 * width, 4 * width),
+                Linear(2 * width, 4 * width),
                 nn.GELU(),
-                nn.Linear(4 * width, 2 * width),
+                Linear(4 * width, 2 * width),
             )
             for _ in range(layers)
         )
         self.drop = nn.Dropout(dropout)
-        self.last = nn.Linear(2 * width, VECTOR_TOKENS * width)
+        self.last = Linear(2 * width, VECTOR_TOKENS * width)
         self.norm = nn.LayerNorm(width)
 
     @classmethod
@@ -129,7 +130,7 @@ class SetEncoder(AttentionEncoder):
     def __init__(self, numbers: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__(numbers, width, layers, heads, dropout)
         self.numbers = numbers
-        self.element = nn.Sequential(nn.Linear(numbers, width), nn.GELU(), nn.Linear(width, width))
+        self.element = nn.Sequential(Linear(numbers, width), nn.GELU(), Linear(width, width))
         self.whole = nn.Parameter(torch.randn(width) / width**0.5)
         self.layers = encoder_layers(width, layers, heads, dropout)
 

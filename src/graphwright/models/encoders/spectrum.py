@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphwright.models.encoders.encoder import AttentionEncoder, Tokens
+from graphwright.models.linear import Linear
 from graphwright.models.transformer import encoder_layers
 from graphwright.settings import ENCODERS
 from graphwright.spectra.spectrum import ELEMENT_SCALES, ELEMENTS, MZ_SCALE, TOKEN_WIDTH
@@ -146,17 +147,17 @@ class SpectrumEncoder(AttentionEncoder):
         super().__init__(adducts, width, layers, heads, dropout)
         self.register_buffer("waves", torch.pi * 2 ** torch.arange(1.0, WAVES + 1) / LONGEST, persistent=False)
         # Of a peak: its token, the root of its intensity, the waves of its m/z and of what it lost.
-        self.peak = nn.Linear(TOKEN_WIDTH + 1 + 4 * WAVES, width)
-        self.precursor = nn.Linear(TOKEN_WIDTH + 2 * WAVES, width)
-        self.beside = nn.Linear(TOKEN_WIDTH + 2 * WAVES, width, bias=False)
+        self.peak = Linear(TOKEN_WIDTH + 1 + 4 * WAVES, width)
+        self.precursor = Linear(TOKEN_WIDTH + 2 * WAVES, width)
+        self.beside = Linear(TOKEN_WIDTH + 2 * WAVES, width, bias=False)
         self.unknown_precursor = nn.Parameter(torch.randn(width) / width**0.5)
-        self.mixed = nn.Sequential(nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width))
+        self.mixed = nn.Sequential(nn.GELU(), nn.Dropout(dropout), Linear(width, width))
         self.adduct = nn.Embedding(adducts + 1, width)
-        self.energy = nn.Sequential(nn.Linear(1, width), nn.GELU(), nn.Linear(width, width))
+        self.energy = nn.Sequential(Linear(1, width), nn.GELU(), Linear(width, width))
         self.unknown_energy = nn.Parameter(torch.randn(width) / width**0.5)
         nn.init.normal_(self.adduct.weight, std=width**-0.5)
         self.words = PeakWords(width)
-        self.summary = nn.Sequential(nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width))
+        self.summary = nn.Sequential(nn.GELU(), nn.Dropout(dropout), Linear(width, width))
         self.layers = encoder_layers(width, layers, heads, dropout)
 
     def forward(self, inputs: SpectrumInputs) -> Tokens:
