@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphwright.cli.options import add_decode_option, chosen_decoder
+from graphwright.cli.process import patient_bar
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import Decoder
@@ -71,9 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     decoder = chosen_decoder(arguments, model.decoder)
     reader, formula = _with_formula(model.task, arguments.formula, decoder)
-    found = [each for path in arguments.files for each in reader.read(path)]
-    inputs = [each for each in found if isinstance(each, NamedInput)]
-    for each in found:
+    read = [each for path in arguments.files for each in reader.read(path)]
+    inputs = [each for each in read if isinstance(each, NamedInput)]
+    for each in read:
         if isinstance(each, BadInput):
             print(f"graphwright: {each.message}", file=sys.stderr)
     graphs = _predict(model, inputs, arguments.top, decoder, formula, arguments.seconds)
@@ -102,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
                 model.task.write_drawing(path, one.value, answer.graph, title, answer.text)
                 drawings += 1
         console.print(f"drew {drawings} into {arguments.draw}")
-    return 1 if len(inputs) < len(found) else 0
+    return 1 if len(inputs) < len(read) else 0
 
 
 def _with_formula(task: Task, text: str | None, decoder: Decoder) -> tuple[Task, Formula | None]:
@@ -124,10 +125,13 @@ def _predict(
     formula: Formula | None,
     seconds: float | None,
 ) -> list[PredictedGraph]:
+    """The graphs, batch by batch; a bar on the error stream where that takes its time."""
     graphs: list[PredictedGraph] = []
-    for start in range(0, len(inputs), BATCH):
-        values = [each.value for each in inputs[start : start + BATCH]]
-        graphs += model.predict(values, top=top, decoder=decoder, formula=formula, seconds=seconds)
+    with patient_bar("predicting", len(inputs)) as advance:
+        for start in range(0, len(inputs), BATCH):
+            values = [each.value for each in inputs[start : start + BATCH]]
+            graphs += model.predict(values, top=top, decoder=decoder, formula=formula, seconds=seconds)
+            advance(len(values))
     return graphs
 
 

@@ -71,9 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("seeds", "jobs"):
         if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
-    strange = [name for name in arguments.names if name not in (*NAMES, "all")]
-    if strange:
-        raise ValueError(f"there is no experiment {strange[0]!r}: they are {', '.join(NAMES)}, or all")
+    unknown = [name for name in arguments.names if name not in (*NAMES, "all")]
+    if unknown:
+        raise ValueError(f"there is no experiment {unknown[0]!r}: they are {', '.join(NAMES)}, or all")
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDE
@@ -101,8 +101,8 @@ def _reproduce(arguments: argparse.Namespace, console: Console) -> int:
     with Interrupts() as interrupts:
         for name in _names(arguments):
             if name == "propositions":
-                found = write_propositions(arguments.out, scale)
-                folder, lines, interrupted = found.folder, found.broken, False
+                page = write_propositions(arguments.out, scale)
+                folder, lines, interrupted = page.folder, page.broken, False
             else:
                 result = _reproduce_grid(name, scale, arguments, console, interrupts)
                 folder, lines, interrupted = result.folder, result.unfinished, result.interrupted
@@ -179,10 +179,14 @@ def _print_status(arguments: argparse.Namespace, console: Console) -> int:
         for scale in scales:
             counts = [""] * (2 + len(State))
             if name != "propositions":
-                found = status(read_grid(name), scale, store, arguments.seeds)
-                unclaimed -= found.keys
+                progress = status(read_grid(name), scale, store, arguments.seeds)
+                unclaimed -= progress.keys
                 if name not in PAGES:
-                    numbers = (found.configurations, len(found.keys), *(found.counts[state] for state in State))
+                    numbers = (
+                        progress.configurations,
+                        len(progress.keys),
+                        *(progress.counts[state] for state in State),
+                    )
                     counts = [str(number or "") for number in numbers]
             page = "written" if page_written(arguments.out, name, scale) else "not written"
             table.add_row(name, str(scale), *counts, page)
@@ -232,22 +236,22 @@ def _print_estimates(arguments: argparse.Namespace, console: Console) -> int:
         table.add_column(heading)
     for heading in ("jobs left", "ms per sample", "steps", "minutes each"):
         table.add_column(heading, justify="right")
-    found: list[Estimate] = []
+    measured: list[Estimate] = []
     with console.status("measuring what a step takes") as shown:
         cost_of = lambda job: measured_cost(job, threads, arguments.out)  # noqa: E731
         for owner, each in zip(owners, estimates(configurations, store, cost_of), strict=True):
-            found.append(each)
-            shown.update(f"measuring what a step takes: {len(found)} of {len(owners)}")
-            place = (owner, each.configuration.column, each.configuration.method)
+            measured.append(each)
+            shown.update(f"measuring what a step takes: {len(measured)} of {len(owners)}")
+            row = (owner, each.configuration.column, each.configuration.method)
             speed = "" if each.milliseconds is None else f"{each.milliseconds:.3g}"
             steps = "" if each.steps is None else f"{each.steps:,}"
-            table.add_row(*place, str(each.missing), speed, steps, f"{each.seconds / 60:.1f}")
-    if found:
+            table.add_row(*row, str(each.missing), speed, steps, f"{each.seconds / 60:.1f}")
+    if measured:
         console.print(table)
-    missing, work = sum(each.missing for each in found), sum(each.remaining for each in found)
+    missing, work = sum(each.missing for each in measured), sum(each.remaining for each in measured)
     console.print(
-        f"{len(found)} configurations, {missing} jobs left: {work / 3600:.1f} hours of work, "
-        f"{wall_seconds(found, count) / 3600:.1f} hours with {count} at a time. "
+        f"{len(measured)} configurations, {missing} jobs left: {work / 3600:.1f} hours of work, "
+        f"{wall_seconds(measured, count) / 3600:.1f} hours with {count} at a time. "
         "Runs that experiments share count once."
     )
     return DONE

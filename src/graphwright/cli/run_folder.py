@@ -84,6 +84,6 @@ def resume_command(folder: Path) -> str:
 
 def contents(folder: Path) -> list[str]:
     """A line for everything that a run left in its folder."""
-    found = [(str(folder / name), meaning) for name, meaning in CONTENTS if (folder / name).exists()]
-    width = max((len(path) for path, _ in found), default=0)
-    return [f"  {path:<{width}}  {meaning}" for path, meaning in found]
+    there = [(str(folder / name), meaning) for name, meaning in CONTENTS if (folder / name).exists()]
+    width = max((len(path) for path, _ in there), default=0)
+    return [f"  {path:<{width}}  {meaning}" for path, meaning in there]

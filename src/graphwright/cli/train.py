@@ -208,9 +208,9 @@ def is_first_process() -> bool:
 
 def preset_list() -> str:
     """One line for every preset."""
-    found = presets()
-    width = max(len(preset.name) for preset in found)
-    return "\n".join(f"{preset.name:<{width}}  {preset.summary}" for preset in found)
+    every = presets()
+    width = max(len(preset.name) for preset in every)
+    return "\n".join(f"{preset.name:<{width}}  {preset.summary}" for preset in every)
 
 
 def settings_help(width: int) -> str:

@@ -70,7 +70,7 @@ class Effort:
 PREDICTING = Effort(looked_at=LOOKED_AT, programs=None, seconds=2.0, checked_seconds=8.0)
 RANKING = Effort(looked_at=200, programs=8, seconds=5.0, checked_seconds=8.0)
 """For one of the many predictions of an evaluation, whose figures must not depend on how busy the machine is: the
-seconds are for programs that do not end. A poor model's candidates are countless places of the same few graphs."""
+seconds are for programs that do not end. A poor model's candidates are a few graphs on many choices of slots."""
 
 
 def default_decoder(task: Task) -> Decoder:

@@ -220,18 +220,18 @@ def _tops(evaluation: Evaluation) -> list[Extra]:
     """Whether the truth is among the first few graphs; nothing without a ranking."""
     if not evaluation.ranked:
         return []
-    places = np.array(
+    ranks = np.array(
         [
-            _place([each.graph for each in found.candidates], truth)
-            for found, truth in zip(evaluation.ranked, evaluation.targets, strict=True)
+            _rank([each.graph for each in ranked.candidates], truth)
+            for ranked, truth in zip(evaluation.ranked, evaluation.targets, strict=True)
         ]
     )
-    return [Extra(f"top{count}", (places < count).astype(np.float64)) for count in TOPS]
+    return [Extra(f"top{count}", (ranks < count).astype(np.float64)) for count in TOPS]
 
 
 def _proved(evaluation: Evaluation) -> NDArray[np.float64]:
     """(m,) whether the graph taken is proved to be the likeliest that the decoder could have taken."""
-    return np.array([found.candidates[0].proved for found in evaluation.ranked], np.float64)
+    return np.array([each.candidates[0].proved for each in evaluation.ranked], np.float64)
 
 
 def _checked(extras: list[Extra], evaluation: Evaluation) -> list[Extra]:
@@ -239,9 +239,9 @@ def _checked(extras: list[Extra], evaluation: Evaluation) -> list[Extra]:
 
     The decoder knows its answer's hydrogens. A graph alone may be another tautomer's, of another fingerprint.
     """
-    found = [each.candidates for each in evaluation.ranked]
-    having = [sum(bool(candidate.checked) for candidate in each) for each in found]
-    reproduced = np.array([each[0].checked for each in found], np.float64)
+    answers = [each.candidates for each in evaluation.ranked]
+    having = [sum(bool(candidate.checked) for candidate in each) for each in answers]
+    reproduced = np.array([each[0].checked for each in answers], np.float64)
     return [
         *(
             replace(extra, values=np.maximum(extra.values, reproduced)) if extra.name in OF_FINGERPRINTS else extra
@@ -252,7 +252,7 @@ def _checked(extras: list[Extra], evaluation: Evaluation) -> list[Extra]:
     ]
 
 
-def _place(graphs: Sequence[Graph], truth: Graph) -> int:
+def _rank(graphs: Sequence[Graph], truth: Graph) -> int:
     return next((at for at, graph in enumerate(graphs) if is_isomorphic(graph, truth)), len(graphs) + max(TOPS))
 
 

@@ -17,7 +17,7 @@ from graphwright.inference.checkpoint import Checkpoint, compacted
 from graphwright.inference.decoders import Decoder, check_decoder
 from graphwright.inference.evaluate import NAMES, Evaluated, evaluate_saved
 from graphwright.inference.model import MODEL_NAME, PREDICTOR, SavedModel, load_model, log_beside
-from graphwright.inference.record import run_record
+from graphwright.inference.record import run_record, sessions_of
 from graphwright.known import Library, Memory, Recogniser
 from graphwright.known.calibration import temperature
 from graphwright.known.library import check_recognised
@@ -40,7 +40,7 @@ CARD_SAMPLES = 4000
 """Test samples behind a card's figures, where there are so many."""
 CALIBRATING, AT_ONCE = 4000, 128
 """Validation samples by which confidence is calibrated, where there are so many; and those predicted together."""
-KEPT = ("settings", "progress", "sittings")
+KEPT = ("settings", "progress", "sessions")
 """Facts of a run that go along with its model."""
 
 
@@ -75,9 +75,9 @@ def _card(name: str, record: dict[str, object], model: SavedModel) -> str:
     assert isinstance(figures, dict)
     progress = record["progress"] or {}
     assert isinstance(progress, dict)
-    sittings = record["trained"] or [record]
-    assert isinstance(sittings, list)
-    matching, hardware = settings["matching"], sittings[-1]["hardware"]
+    sessions = record["trained"] or [record]
+    assert isinstance(sessions, list)
+    matching, hardware = settings["matching"], sessions[-1]["hardware"]
     examples = {
         "coloring": "picture.png",
         "fingerprint": "molecules.smi",
@@ -147,7 +147,8 @@ def export_model(
     weights = {PREDICTOR + name: tensor for name, tensor in model.predictor.state_dict().items()}
     tensors = compacted(weights) | ({} if library is None else library.packed())
     tensors |= {} if memory is None else memory.packed()
-    kept = {name: model.facts[name] for name in KEPT if name in model.facts}
+    facts = {**model.facts, "sessions": sessions_of(model.facts)}
+    kept = {name: facts[name] for name in KEPT if facts.get(name) is not None}
     checkpoints.save(folder / MODEL_NAME, Checkpoint(tensors, {**kept, **record}))
 
 

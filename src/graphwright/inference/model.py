@@ -133,7 +133,7 @@ class SavedModel:
         A batch (b, ...) as the task's data sets make it is taken as it is. Without a decoder the model's own is
         used. `top` above 1, or another decoder than the plain one, adds that many candidates with a probability
         each. With a formula, which only the valid and the known decoder obey, a valid graph has it and a known one
-        fits it. seconds: for one input, after which valid and checked graphs are the best found so far.
+        fits it. seconds: for one input, after which valid and checked graphs are the best so far.
         """
         decoder = decoder or self.decoder
         if formula is not None and decoder not in (Decoder.VALID, Decoder.KNOWN):
@@ -146,7 +146,7 @@ class SavedModel:
                 bounds = [formula] * len(prediction)
             known = self.known if decoder is Decoder.KNOWN else None
             effort = PREDICTING if seconds is None else PREDICTING.within(seconds)
-            found = candidates(
+            ranked = candidates(
                 prediction,
                 self.vocabulary,
                 decoder,
@@ -157,8 +157,8 @@ class SavedModel:
                 checking=self.checking,
                 inputs=inputs,
             )
-            ranked = [each.candidates for each in found]
-            return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in ranked]
+            answers = [each.candidates for each in ranked]
+            return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in answers]
         graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)
         confidences = confidence(prediction).tolist()
         return [PredictedGraph(graph, value) for graph, value in zip(graphs, confidences, strict=True)]

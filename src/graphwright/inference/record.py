@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,22 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
+def sessions_of(facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Commit and hardware of every session of a training, from a checkpoint's facts; older ones say sittings."""
+    sessions: list[dict[str, Any]] | None = facts.get("sessions", facts.get("sittings"))
+    return sessions
+
+
 def run_record(model: SavedModel, data: Samples) -> dict[str, Any]:
     """Everything needed to repeat a run, and to know whether its data were the same.
 
-    trained: commit and hardware of every sitting of the training, and the step that it began with; those beside it
+    trained: commit and hardware of every session of the training, and the step that it began with; those beside it
     are of the code that made the record.
     """
     return {
         "settings": model.run.model_dump(mode="json"),
         "progress": model.facts.get("progress"),
-        "trained": model.facts.get("sittings"),
+        "trained": sessions_of(model.facts),
         "data_sha256": data.digest(),
         **provenance(),
         "graphwright": __version__,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ import torch
 from graphwright.decoding.candidates import Candidate, Candidates, most_probable
 from graphwright.decoding.formula import Formula
 from graphwright.decoding.score import BoolArray, FloatArray, SlotScores, slot_scores
+from graphwright.decoding.threshold import harden
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.graphs.batch import without_self_loops
 from graphwright.known.library import Codes, Contents, Library, check_recognised
@@ -69,10 +71,10 @@ def known_candidates(
 
     A model that recognises graphs as wholes says so itself, and `log_score` is the logarithm of that probability,
     among the graphs that the formula allows: on MassBank's validation fold the slots' opinion, at any weight, made
-    it worse. Of any other model `log_score` is the log-probability at the place found plus `FREQUENCY` times the
-    log of the graph's count. Where a formula leaves no graph of the library, the plain decoder answers. Atoms
-    alone are compared with a formula: a library's graphs are real, so their hydrogens follow. Nothing is proved: a
-    graph may have a better place than found.
+    it worse. Of any other model `log_score` is the log-probability on the best slots that the search meets plus
+    `FREQUENCY` times the log of the graph's count. Where a formula leaves no graph of the library, the plain
+    decoder answers. Atoms alone are compared with a formula: a library's graphs are real, so their hydrogens
+    follow. Nothing is proved: a graph may be more probable on other slots.
     """
     if count < 1:
         raise ValueError(f"the number of candidates must be at least 1, got {count}")
@@ -82,25 +84,30 @@ def known_candidates(
         raise ValueError(f"{len(formulas)} formulas for {len(prediction)} predictions")
     if prediction.known is not None:
         check_recognised(prediction.known, len(library))
+    harden(prediction, vocabulary)  # refuses NaN and wrong shapes, naming the sample
+    # A model that recognises graphs needs them only where a formula leaves none.
+    every_score = cache(partial(slot_scores, prediction, vocabulary))
     wholes = None if prediction.known is None else prediction.known.double().cpu().numpy()
     contents = library.contents
+    if wholes is None:
+        every_score()
     results = []
-    for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
+    for sample in range(len(prediction)):
         start = time.perf_counter()
         formula = None if formulas is None else formulas[sample]
         allowed = contents.within(formula, vocabulary)
         if not len(allowed):
-            results.append(most_probable(scores, vocabulary, count))
+            results.append(most_probable(every_score()[sample], vocabulary, count))
             continue
         if wholes is not None:
             logs = wholes[sample, allowed] - np.logaddexp.reduce(wholes[sample, allowed])
             results.append(_ranked(library, allowed, logs, np.zeros(len(allowed)), count, start))
             continue
-        prior = FREQUENCY * np.log(library.counts[allowed])
+        scores, prior = every_score()[sample], FREQUENCY * np.log(library.counts[allowed])
         log_probabilities = in_order(scores, library.batch, allowed)
         if placement is Placement.BEST:
             bounds = _bounds(contents, scores)[allowed]
-            log_probabilities = _best_places(
+            log_probabilities = _best_placed(
                 scores, library.batch, allowed, bounds, prior, log_probabilities, count
             )
         results.append(_ranked(library, allowed, log_probabilities, prior, count, start))
@@ -114,7 +121,7 @@ def in_order(scores: SlotScores, graphs: GraphBatch, which: Codes) -> FloatArray
 
 
 def log_probabilities(scores: SlotScores, graphs: GraphBatch) -> FloatArray:
-    """(k,) log-probabilities of a few graphs, their nodes in any order, at the best places found on the slots."""
+    """(k,) log-probabilities of a few graphs, their nodes in any order, on the best slots that a search meets."""
     return _placed(scores, graphs, np.arange(len(graphs)), STARTS)
 
 
@@ -144,7 +151,7 @@ def _bounds(contents: Contents, scores: SlotScores) -> FloatArray:
     return best[contents.kind]
 
 
-def _best_places(
+def _best_placed(
     scores: SlotScores,
     graphs: GraphBatch,
     allowed: Codes,
@@ -153,14 +160,14 @@ def _best_places(
     in_order: FloatArray,
     count: int,
 ) -> FloatArray:
-    """(k,) log-probabilities at the best places found; graphs that cannot be among the first are left out."""
-    found, highest = in_order.copy(), bounds + prior
+    """(k,) log-probabilities on the best slots met; graphs that cannot be among the first are left out."""
+    best, highest = in_order.copy(), bounds + prior
     for chosen in _parts(np.argsort(-highest, kind="stable")[:PLACED], PLACED_AT_ONCE):
-        least = np.sort(found + prior)[-min(count, len(found))]
+        least = np.sort(best + prior)[-min(count, len(best))]
         if highest[chosen[0]] <= least:
             break
-        found[chosen] = np.maximum(found[chosen], _placed(scores, graphs, allowed[chosen]))
-    return found
+        best[chosen] = np.maximum(best[chosen], _placed(scores, graphs, allowed[chosen]))
+    return best
 
 
 def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes, starts: int = 1) -> FloatArray:
@@ -186,9 +193,9 @@ def _placed(scores: SlotScores, graphs: GraphBatch, which: Codes, starts: int = 
 
 
 def _ranked(
-    library: Library, allowed: Codes, found: FloatArray, prior: FloatArray, count: int, start: float
+    library: Library, allowed: Codes, log_probabilities: FloatArray, prior: FloatArray, count: int, start: float
 ) -> Candidates:
-    log_scores = found + prior
+    log_scores = log_probabilities + prior
     best = np.argsort(-log_scores, kind="stable")[:count]
     shares = np.exp(log_scores[best] - np.logaddexp.reduce(log_scores[best]))
     return Candidates(
@@ -196,7 +203,7 @@ def _ranked(
             Candidate(
                 library.graphs[allowed[at]],
                 float(log_scores[at]),
-                float(np.exp(found[at])),
+                float(np.exp(log_probabilities[at])),
                 float(share),
                 proved=False,
             )

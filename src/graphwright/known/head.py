@@ -116,19 +116,19 @@ class Recognition:
 
     def indices(self, target: GraphBatch) -> Tensor:
         """(b,) where the targets are in the library; `UNKNOWN` where they are not."""
-        found = [self.library.distinct.find(graph) for graph in target.graphs()]
-        indices = [UNKNOWN if index is None else index for index in found]
+        matches = [self.library.distinct.find(graph) for graph in target.graphs()]
+        indices = [UNKNOWN if index is None else index for index in matches]
         return torch.tensor(indices, dtype=torch.int64, device=target.mask.device)
 
 
 def shared_parts(library: Library) -> Bags:
     """Of every graph the neighbourhoods that another one has, too, and one part of its own."""
-    found = [neighbourhoods(graph, RADIUS) for graph in library.graphs]
-    counts = Counter(part for parts in found for part in parts)
+    parts_of = [neighbourhoods(graph, RADIUS) for graph in library.graphs]
+    counts = Counter(part for parts in parts_of for part in parts)
     numbers = {part: at for at, part in enumerate(sorted(part for part, count in counts.items() if count > 1))}
     rows = [
         [*sorted(numbers[part] for part in parts if part in numbers), len(numbers) + at]
-        for at, parts in enumerate(found)
+        for at, parts in enumerate(parts_of)
     ]
     starts = np.cumsum([0, *map(len, rows)])[:-1]
     return Bags(

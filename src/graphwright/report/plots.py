@@ -48,8 +48,8 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
 
 
 def _series(records: Sequence[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
-    found = [(record["seconds"] / 60, record[name]) for record in records if name in record]
-    return [x for x, _ in found], [y for _, y in found]
+    points = [(record["seconds"] / 60, record[name]) for record in records if name in record]
+    return [x for x, _ in points], [y for _, y in points]
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from graphwright.graphs import GraphBatch
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.inference.model import load_model
-from graphwright.inference.record import provenance
+from graphwright.inference.record import provenance, sessions_of
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of, unusable_rows
@@ -106,7 +106,7 @@ class Session:
         self.budget = Budget.of(train, self._order(first=0).steps_per_epoch)
         self.last, self.best = folder / "checkpoints" / "last", folder / "checkpoints" / "best"
         self.log: RunLog | None = None
-        self.sittings: list[dict[str, Any]] = []
+        self.sessions: list[dict[str, Any]] = []
         """Commit and hardware each time that the run was started or went on, and the step that it began with."""
         self.interrupts = Interrupts()
         self.clock = process_time if train.clock is Clock.PROCESSOR else perf_counter
@@ -125,7 +125,7 @@ class Session:
         elif self.run.train.start_from is not None:
             self._start_from(self.run.train.start_from)
         if self.fabric.is_global_zero:
-            self.sittings.append({"first_step": self.progress.step} | provenance())
+            self.sessions.append({"first_step": self.progress.step} | provenance())
             self.log = RunLog(self.folder, self.progress.step, self.progress.validated)
             (self.folder / CONFIG).write_text(to_yaml(self.run), encoding="utf-8")
         try:
@@ -317,7 +317,7 @@ class Session:
         if self.fabric.is_global_zero:
             facts = {
                 "settings": self.run.model_dump(mode="json"),
-                "sittings": self.sittings,
+                "sessions": self.sessions,
                 "window": self.window.to_json(),
                 "precision": self.fabric.strategy.precision.state_dict(),
             }
@@ -342,7 +342,7 @@ class Session:
         rank, device = self.fabric.global_rank, self.fabric.device
         self.progress = restore(saved, self.model, optimizer, rank, device, self.average)
         self.window = Window.from_json(saved.facts.get("window"))
-        self.sittings = list(saved.facts.get("sittings", []))
+        self.sessions = list(sessions_of(saved.facts) or [])
         if saved.facts.get("precision"):
             self.fabric.strategy.precision.load_state_dict(saved.facts["precision"])
 

@@ -34,14 +34,14 @@ def build_optimizer(
     if kind is OptimizerKind.ADAMW:
         groups = [{"params": list(part.parameters()), RATE_FACTOR: factor} for part, factor in parts]
         return torch.optim.AdamW([group for group in groups if group["params"]], lr=rate, weight_decay=decay)
-    found: list[dict[str, Any]] = []
+    halves: list[dict[str, Any]] = []
     for part, factor in parts:
         matrices, others = split_parameters(part)
-        found += [
+        halves += [
             {"params": matrices, RATE_FACTOR: factor, "matrices": True},
             {"params": others, RATE_FACTOR: factor, "matrices": False},
         ]
-    return Muon([group for group in found if group["params"]], rate, decay)
+    return Muon([group for group in halves if group["params"]], rate, decay)
 
 
 def split_parameters(module: nn.Module) -> tuple[list[Tensor], list[Tensor]]:

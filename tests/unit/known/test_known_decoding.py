@@ -10,7 +10,7 @@ import torch
 from graphwright.decoding import Formula, FormulaRule, slot_scores
 from graphwright.graphs import Graph, Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
-from graphwright.known import Library, Placement, known_candidates
+from graphwright.known import Library, Placement, decoding, known_candidates
 from graphwright.known.decoding import FREQUENCY, _bounds
 from tiny import LABELLED, random_batch, random_prediction
 
@@ -205,3 +205,25 @@ def test_a_model_that_recognises_other_graphs_is_refused():
     known = library(4)
     with pytest.raises(ValueError, match=r"recognises 3 graphs, the library has \d+"):
         known_candidates(replace(prediction(4), known=torch.zeros(3, 3, dtype=torch.float64)), LABELLED, known, 1)
+
+
+def test_slots_are_scored_only_where_no_known_graph_is_left(monkeypatch):
+    vocabulary = molecule_vocabulary(("C", "N"))
+    graphs = [Graph.from_matrix(np.array([0, 0]), _chain(2), vocabulary)]
+    known = Library.of(graphs, 3)
+    predicted = random_prediction(torch.Generator().manual_seed(0), 2, 3, vocabulary)
+    told = replace(predicted, known=torch.zeros(2, 1, dtype=torch.float64))
+    scored = []
+
+    def counted(*given):
+        scored.append(given)
+        return slot_scores(*given)
+
+    monkeypatch.setattr(decoding, "slot_scores", counted)
+    first = known_candidates(told, vocabulary, known, 1)
+    assert not scored
+    assert [each.candidates[0].graph for each in first] == graphs * 2
+    nitrogen = Formula({"N": 3}, rule=FormulaRule.AT_MOST)
+    fallen_back = known_candidates(told, vocabulary, known, 1, formulas=[None, nitrogen])
+    assert len(scored) == 1
+    assert fallen_back[0].candidates[0].graph == graphs[0]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graphwright.inference import checkpoint as checkpoints
-from graphwright.inference.checkpoint import CheckpointError
+from graphwright.inference.checkpoint import Checkpoint, CheckpointError
 from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.settings import CONFIG, Run, to_yaml
 from graphwright.training import DivergenceError, TrainingModel, loop, train
@@ -261,15 +261,26 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted(tmp_path, 
     assert all(torch.isfinite(tensor).all() for tensor in weights(last(tmp_path)).values())
 
 
-def test_checkpoints_name_the_code_and_the_machine_of_every_sitting(tmp_path, monkeypatch):
+def test_checkpoints_name_the_code_and_the_machine_of_every_session(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "provenance", lambda: {"commit": "first"})
     train(tiny_settings(train={"steps": 3}), tmp_path)
     monkeypatch.setattr(loop, "provenance", lambda: {"commit": "second"})
     train(tiny_settings(train={"steps": 5}), tmp_path, resume=True)
-    assert last(tmp_path).facts["sittings"] == [
+    assert last(tmp_path).facts["sessions"] == [
         {"first_step": 0, "commit": "first"},
         {"first_step": 3, "commit": "second"},
     ]
+
+
+def test_a_checkpoint_that_says_sittings_goes_on_with_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "provenance", lambda: {"commit": "new"})
+    train(tiny_settings(train={"steps": 3}), tmp_path)
+    saved = last(tmp_path)
+    facts = {name: value for name, value in saved.facts.items() if name != "sessions"}
+    old = [{"first_step": 0, "commit": "old"}]
+    checkpoints.save(tmp_path / "checkpoints" / "last", Checkpoint(saved.tensors, facts | {"sittings": old}))
+    train(tiny_settings(train={"steps": 5}), tmp_path, resume=True)
+    assert last(tmp_path).facts["sessions"] == [*old, {"first_step": 3, "commit": "new"}]
 
 
 def test_many_bad_gradients_in_a_row_end_the_run_with_advice_and_its_weights(tmp_path, monkeypatch):
