@@ -27,12 +27,11 @@ from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of,
 from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.console import Display
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
-from graphwright.training.log import RunLog
+from graphwright.training.log import RunLog, Window
 from graphwright.training.optimizer import RATE_FACTOR, WeightAverage, build_optimizer
 from graphwright.training.processes import in_this_process
 from graphwright.training.schedule import Budget, StepOrder, learning_rate
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
-from graphwright.training.window import Window
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from graphwright.training.log import COLUMNS, RunLog, read_log
-from graphwright.training.window import Window
+from graphwright.training.log import COLUMNS, RunLog, Window, read_log
 
 
 def record(step: int, **more: float) -> dict[str, float]:
