@@ -15,7 +15,8 @@ LAYERS = (
     {"files"},
     {"graphs", "registry", "transport"},
     {"losses", "decoding", "spectra"},
-    {"metrics", "settings"},
+    {"metrics"},
+    {"settings"},
     {"models"},
     {"matching", "known"},
     {"tasks"},
@@ -24,7 +25,6 @@ LAYERS = (
     {"report"},
     {"baselines"},
     {"experiments"},
-    {"bench"},
     {"cli"},
 )
 HEIGHT = {package: height for height, row in enumerate(LAYERS) for package in row}

@@ -76,7 +76,7 @@ def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
         "seconds": progress.seconds,
         "processor_seconds": _processor_seconds(folder),
         "seconds_per_sample": seconds_per_sample(folder),
-        "validation_metric": job.run.train.metric.value,
+        "validation_metric": job.run.train.metric,
         "best_validation": model.facts["progress"]["best"],
         "validation": model.facts["progress"]["metrics"],
         "validations": validations(folder),

@@ -19,24 +19,14 @@ from graphwright.inference.build import loss_settings
 from graphwright.inference.decoders import Decoder, Ranking, ranking
 from graphwright.inference.model import SavedModel
 from graphwright.losses import LossSettings, matching_problem
-from graphwright.metrics import AlignedSlots, Report, bootstrap_interval, evaluate_graphs
+from graphwright.metrics import METRICS, AlignedSlots, Report, bootstrap_interval, evaluate_graphs
 from graphwright.models import inputs_to
 from graphwright.tasks import Bounded, Compared, Extra, Grouped, Samples, Split
 from graphwright.tasks.membership import Membership
 from graphwright.tasks.spectra.molecule_means import molecule_means
 from graphwright.transport import Relaxation, SelfLoops, aligning_plan, round_to_permutation
 
-NAMES = {
-    "isomorphic": "exactly right (isomorphic), %",
-    "edit": "edit distance",
-    "edit_proved_optimal": "edit distance proved minimal, %",
-    "aligned_exact": "aligned exact (the paper's figure), %",
-    "aligned_edit": "aligned edit (the paper's figure)",
-    "size_accuracy": "size right, %",
-    "node_accuracy": "node accuracy, %",
-    "edge_precision": "edge precision, %",
-    "edge_recall": "edge recall, %",
-    "isomorphic_skeleton": "right but for edge labels, %",
+OWN = {
     "validity": "valid molecules, %",
     "same_fingerprint": "same fingerprint, %",
     "tanimoto": "Tanimoto similarity of the fingerprints",
@@ -48,13 +38,18 @@ NAMES = {
     "decode_seconds_median": "seconds for one answer, median",
     "decode_seconds_p99": "seconds for one answer, 99th percentile",
 }
-"""Figures as pages and cards name them."""
+"""What only some tasks and decoders have, as pages and cards name it."""
 STARTS = 4
 SAMPLES = 1000
 """How many samples of a model's own data to look at if nobody says."""
 TOPS = (5, 10)
 OF_FINGERPRINTS = ("same_fingerprint", "tanimoto")
 """Metrics that are 1 where an answer has the fingerprint that was given."""
+
+
+def titles() -> dict[str, str]:
+    """What figures are called on pages and cards, in the order in which they are shown."""
+    return {metric.name: metric.heading for metric in METRICS.entries()} | OWN
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import Checkpoint, compacted
 from graphwright.inference.decoders import Decoder, check_decoder
-from graphwright.inference.evaluate import NAMES, Evaluated, evaluate_saved
+from graphwright.inference.evaluate import Evaluated, evaluate_saved, titles
 from graphwright.inference.model import MODEL_NAME, PREDICTOR, SavedModel, load_model, log_beside
 from graphwright.inference.record import run_record, sessions_of
 from graphwright.known import Library, Memory, Recogniser
@@ -125,8 +125,8 @@ Settings, commit and data hash are in `record.json`, the training log in `log.cs
 def _rows(figures: dict[str, Any], of: str) -> list[str]:
     """Lines of a table: name, mean, interval."""
     rows = []
-    for key, text in NAMES.items():
-        if key in figures:
+    for key, text in titles().items():
+        if figures.get(key) is not None:
             interval = figures.get(f"{key}_interval")
             shown = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
             rows.append(f"| {text}{of} | {figures[key]:.2f} | {shown} |")

@@ -4,13 +4,18 @@ from graphwright.metrics.aligned import Agreement, AlignedErrors, AlignedSlots, 
 from graphwright.metrics.bootstrap import Interval, bootstrap_interval
 from graphwright.metrics.edit import EditDistance, edit_distance, edit_distances
 from graphwright.metrics.evaluation import Report, evaluate_graphs, is_isomorphic_skeleton, skeleton
+from graphwright.metrics.metric import METRICS, PERCENT, Better, Metric
 
 __all__ = [
+    "METRICS",
+    "PERCENT",
     "Agreement",
     "AlignedErrors",
     "AlignedSlots",
+    "Better",
     "EditDistance",
     "Interval",
+    "Metric",
     "Report",
     "aligned_errors",
     "bootstrap_interval",

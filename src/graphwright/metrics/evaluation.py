@@ -17,6 +17,7 @@ from graphwright.graphs.graph import IntArray
 from graphwright.metrics.aligned import Agreement, AlignedSlots, aligned_errors, decoded_alignments
 from graphwright.metrics.bootstrap import Interval, bootstrap_interval
 from graphwright.metrics.edit import EditDistance, check_pairs, edit_distances
+from graphwright.metrics.metric import HEADLINES, METRICS, Values
 
 
 def skeleton(graph: Graph) -> Graph:
@@ -42,6 +43,7 @@ class Report:
     edit: edit distance, the best found. edit_lower_bound: equal to it where it is proved.
     size_correct: as many nodes. node_accuracy, edge_precision, edge_recall: shares, see `Agreement`.
     aligned_edit, aligned_exact: see `AlignedErrors`; None where no alignment was given.
+    predicted, targets: the graphs, m each.
     groups: names of samples that belong together, for the intervals; None where all are independent.
     """
 
@@ -53,6 +55,8 @@ class Report:
     node_accuracy: ShareArray
     edge_precision: ShareArray
     edge_recall: ShareArray
+    predicted: Sequence[Graph]
+    targets: Sequence[Graph]
     aligned_edit: IntArray | None = None
     aligned_exact: BoolArray | None = None
     groups: Sequence[Hashable] | None = None
@@ -66,32 +70,20 @@ class Report:
         proved: BoolArray = self.edit == self.edit_lower_bound
         return proved
 
-    def interval(self, values: BoolArray | IntArray | ShareArray) -> Interval:
+    def interval(self, values: Values) -> Interval:
         """95 % bootstrap interval of the mean of values (m,), by groups where there are groups."""
         return bootstrap_interval(values, self.groups)
 
     def to_json(self) -> dict[str, Any]:
-        """Means over samples: shares in per cent, `edit` in edits, intervals as [low, high]."""
-        share, edit = self.interval(self.isomorphic), self.interval(self.edit)
-        return {
-            "samples": len(self),
-            "isomorphic": _percent(self.isomorphic),
-            "isomorphic_interval": [100 * share.low, 100 * share.high],
-            "isomorphic_skeleton": _percent(self.isomorphic_skeleton),
-            "edit": float(self.edit.mean()),
-            "edit_interval": [edit.low, edit.high],
-            "edit_proved_optimal": _percent(self.edit_proved),
-            "aligned_exact": None if self.aligned_exact is None else _percent(self.aligned_exact),
-            "aligned_edit": None if self.aligned_edit is None else float(self.aligned_edit.mean()),
-            "size_accuracy": _percent(self.size_correct),
-            "node_accuracy": _percent(self.node_accuracy),
-            "edge_precision": _percent(self.edge_precision),
-            "edge_recall": _percent(self.edge_recall),
-        }
-
-
-def _percent(values: BoolArray | ShareArray) -> float:
-    return 100 * float(values.mean())
+        """Means over samples of every metric, in its unit; intervals as [low, high]."""
+        facts: dict[str, Any] = {"samples": len(self)}
+        for metric in METRICS.entries():
+            values = metric.values(self)
+            facts[metric.name] = None if values is None else metric.scale * float(values.mean())
+            if metric.name in HEADLINES and values is not None:
+                interval = self.interval(values)
+                facts[f"{metric.name}_interval"] = [metric.scale * interval.low, metric.scale * interval.high]
+        return facts
 
 
 CHUNKS_PER_PROCESS = 8
@@ -133,6 +125,8 @@ def evaluate_graphs(
         node_accuracy=np.array([each.node_accuracy for each in agreements]),
         edge_precision=np.array([each.edge_precision for each in agreements]),
         edge_recall=np.array([each.edge_recall for each in agreements]),
+        predicted=predicted,
+        targets=targets,
         aligned_edit=None if errors is None else errors.edit.cpu().numpy(),
         aligned_exact=None if errors is None else errors.exact.cpu().numpy(),
         groups=groups,

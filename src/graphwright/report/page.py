@@ -14,7 +14,7 @@ import torch
 
 from graphwright import __version__
 from graphwright.inference.decoders import Decoder
-from graphwright.inference.evaluate import NAMES, Evaluated, evaluate_saved
+from graphwright.inference.evaluate import Evaluated, evaluate_saved, titles
 from graphwright.inference.model import load_model
 from graphwright.report.plots import learning_curves, plan_heat_map
 from graphwright.report.sheet import comparison_sheet, pick_examples
@@ -73,14 +73,13 @@ labels.</p>
 
 def _figures(facts: dict[str, Any]) -> str:
     rows = []
-    for name, text in NAMES.items():
-        if name not in facts:
+    for name, text in titles().items():
+        if facts.get(name) is None:
             continue
         interval = facts.get(f"{name}_interval")
         shown = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
-        rows.append(
-            f'<tr><td>{text}</td><td class="number">{facts[name]:.2f}</td><td class="number">{shown}</td></tr>'
-        )
+        cells = f'<td class="number">{facts[name]:.2f}</td><td class="number">{shown}</td>'
+        rows.append(f"<tr><td>{html.escape(text, quote=False)}</td>{cells}</tr>")
     return f"<table><tr><th></th><th>mean</th><th>95 % interval</th></tr>{''.join(rows)}</table>"
 
 

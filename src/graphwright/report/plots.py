@@ -10,12 +10,18 @@ import torch
 from graphwright.inference.build import loss_settings
 from graphwright.inference.evaluate import Evaluated
 from graphwright.losses import matching_problem
+from graphwright.metrics import METRICS
+from graphwright.training.log import VALIDATION
 from graphwright.transport import mirror_descent, round_to_permutation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOSSES = ("presence", "node_labels", "edge_labels", "adjacency", "diffusion", "marginals", "recognition")
+
+
+CURVES = ("isomorphic", "size_accuracy")
+"""Metrics of validations, in per cent."""
 
 
 def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
@@ -25,14 +31,14 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     figure = Figure(figsize=(11, 3), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     steps = [record for record in records if "loss" in record]
-    checks = [record for record in records if "isomorphic" in record]
+    checks = [record for record in records if VALIDATION in record]
     for name in LOSSES:
         if any(record.get(name) for record in steps):
             left.plot(*_series(steps, name), label=name.replace("_", " "))
     left.set_yscale("log")
     left.set_title("loss terms")
-    middle.plot(*_series(checks, "isomorphic"), marker="o", markersize=3, label="isomorphic, %")
-    middle.plot(*_series(checks, "size_accuracy"), marker="o", markersize=3, label="size right, %")
+    for name in CURVES:
+        middle.plot(*_series(checks, name), marker="o", markersize=3, label=METRICS[name].column)
     middle.set_ylim(0, 100)
     middle.set_title("validation")
     for name in ("gap", "plan_entropy", "marginal_error"):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from graphwright.losses import PenaltyDirection
+from graphwright.metrics import METRICS
 from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
 from graphwright.settings.choices import ENCODERS, NameIn, encoders_of
 from graphwright.settings.tasks import TASKS, AnyTask, ColoringTask, task_kind
@@ -220,19 +221,6 @@ class Accelerator(StrEnum):
     MPS = "mps"
 
 
-class Metric(StrEnum):
-    """Validation metrics that can name the best checkpoint."""
-
-    ISOMORPHIC = "isomorphic"
-    EDIT = "edit"
-    ALIGNED_EXACT = "aligned_exact"
-    ALIGNED_EDIT = "aligned_edit"
-    SIZE_ACCURACY = "size_accuracy"
-    NODE_ACCURACY = "node_accuracy"
-    EDGE_PRECISION = "edge_precision"
-    EDGE_RECALL = "edge_recall"
-
-
 class Clock(StrEnum):
     """What the time of a run is; beside other work only the processor's is the same for all."""
 
@@ -295,7 +283,7 @@ class Train(Settings):
     """Samples in each validation."""
     checkpoint_minutes: Positive = 2.0
     """Minutes between checkpoints of the last state."""
-    metric: Metric = Metric.ISOMORPHIC
+    metric: Annotated[str, NameIn(METRICS)] = "isomorphic"
     """Validation metric that names the best checkpoint and stops early; edits count downwards."""
     patience: Annotated[int, Field(ge=0)] = 0
     """Validations without improvement before stopping; 0 never stops early."""

@@ -12,16 +12,25 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from graphwright.files import write_text
+from graphwright.metrics import METRICS
 
-COLUMNS = (
+PROGRESS = (
     "step", "seconds", "learning_rate", "samples_per_second", "loss", "presence", "node_labels", "edge_labels",
     "adjacency", "diffusion", "marginals", "auxiliary", "recognition", "gradient_norm", "plan_entropy", "gap",
-    "marginal_error", "skipped", "isomorphic", "edit", "aligned_exact", "aligned_edit", "size_accuracy",
-    "node_accuracy", "edge_precision", "edge_recall",
+    "marginal_error", "skipped", "samples",
 )  # fmt: skip
-"""The CSV's columns: fixed, so that a resumed run appends to the same table."""
+"""What a log says besides metrics."""
 VALIDATION = "isomorphic"
 """What only the records of validations have."""
+
+
+def columns() -> tuple[str, ...]:
+    """The CSV's columns: the same for every record, so that a resumed run appends to the same table."""
+    names = METRICS.names()
+    taken = set(names) & set(PROGRESS)
+    if taken:
+        raise ValueError(f"the metric {sorted(taken)[0]!r} needs another name: a log has a column of this name")
+    return (*PROGRESS, *names)
 
 
 class _Writer(Protocol):
@@ -47,7 +56,7 @@ class RunLog:
             if record["step"] <= (validated if VALIDATION in record else step)
         ]
         write_text(self.jsonl, "".join(json.dumps(record) + "\n" for record in kept))
-        write_text(self.csv, ",".join(COLUMNS) + "\n" + "".join(map(_row, kept)))
+        write_text(self.csv, ",".join(columns()) + "\n" + "".join(map(_row, kept)))
         self._board = _tensorboard(folder, step)
 
     def write(self, record: dict[str, Any]) -> None:
@@ -82,7 +91,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def _row(record: dict[str, Any]) -> str:
     line = io.StringIO()
-    csv.DictWriter(line, COLUMNS, extrasaction="ignore", lineterminator="\n").writerow(record)
+    csv.DictWriter(line, columns(), extrasaction="ignore", lineterminator="\n").writerow(record)
     return line.getvalue()
 
 

@@ -21,6 +21,7 @@ from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.inference.model import load_model
 from graphwright.inference.record import provenance, sessions_of
+from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
 from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of, unusable_rows
@@ -36,7 +37,6 @@ from graphwright.training.state import Progress, capture, random_state, restore,
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-LOWER_IS_BETTER = ("edit", "aligned_edit")
 PATIENCE_WITH_GRADIENTS = 50
 """Steps in a row whose gradient is not finite before a run gives up; loss scaling of float16 needs about 20."""
 
@@ -264,24 +264,26 @@ class Session:
 
     def _validate(self) -> None:
         """Measure, log, keep the best; `progress` changes last: an interrupted validation is done again."""
+        train = self.run.train
         metrics: dict[str, Any] = {}
         if self.fabric.is_global_zero:
-            indices = range(min(self.run.train.validation_samples, len(self.validation)))
+            indices = range(min(train.validation_samples, len(self.validation)))
             predictor = self.model.predictor if self.average is None else self.average.predictor
             result = evaluate_predictor(
                 predictor, self.validation, list(indices), self.model.vocabulary, self.model.loss
             )
             metrics = result.report.to_json()
         metrics = self.fabric.broadcast(metrics)
-        value = metrics[self.run.train.metric]
+        value = metrics[train.metric]
+        if value is None:
+            raise ValueError(f"train.metric {train.metric} tells nothing of these samples: choose another")
         record = {"step": self.progress.step, "seconds": self.progress.seconds}
         record |= {name: figure for name, figure in metrics.items() if isinstance(figure, int | float)}
         self.display.validated(record)
         if self.log is not None:
             self.log.write(record)
         progress = replace(self.progress, metrics=metrics, validated=self.progress.step)
-        sign = -1 if self.run.train.metric in LOWER_IS_BETTER else 1
-        ahead = math.inf if progress.best is None else sign * (value - progress.best)
+        ahead = math.inf if progress.best is None else METRICS[train.metric].gain(value, progress.best)
         if ahead > 0:
             progress = replace(progress, best=value, stale=0)
         else:

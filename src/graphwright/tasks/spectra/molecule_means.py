@@ -7,13 +7,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from graphwright.metrics import Report, bootstrap_interval
+from graphwright.metrics import METRICS, Report, bootstrap_interval
 from graphwright.tasks.membership import Membership
 from graphwright.tasks.task import Extra
-
-SHARES = ("isomorphic", "isomorphic_skeleton", "size_accuracy", "node_accuracy", "edge_precision", "edge_recall")
-FIELDS = {"size_accuracy": "size_correct"}
-"""What a figure is called in a report, where the names differ."""
 
 
 def molecule_means(report: Report, extras: Sequence[Extra], membership: Membership) -> dict[str, Any]:
@@ -21,12 +17,11 @@ def molecule_means(report: Report, extras: Sequence[Extra], membership: Membersh
 
     The names and scales are those of `Report.to_json` and of the extras.
     """
-    values: dict[str, tuple[ArrayLike, float]] = {
-        name: (getattr(report, FIELDS.get(name, name)), 100.0) for name in SHARES
-    }
-    values["edit"] = (report.edit, 1.0)
-    if report.aligned_edit is not None and report.aligned_exact is not None:
-        values |= {"aligned_exact": (report.aligned_exact, 100.0), "aligned_edit": (report.aligned_edit, 1.0)}
+    values: dict[str, tuple[ArrayLike, float]] = {}
+    for metric in METRICS.entries():
+        found = metric.values(report)
+        if found is not None:
+            values[metric.name] = (found, metric.scale)
     values |= {extra.name: (extra.values, 100.0 if extra.share else 1.0) for extra in extras}
     return _means(values, membership)
 
