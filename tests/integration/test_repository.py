@@ -65,7 +65,12 @@ def test_docs_build_without_warnings(tmp_path):
         cwd=ROOT,
         check=True,
     )
-    assert (tmp_path / "site/method.html").exists()
+    pages = {page.relative_to(tmp_path / "site").as_posix(): page.read_text() for page in tmp_path.rglob("*.html")}
+    assert "graphwright.transport.mirror_descent" in pages["api/transport.html"], "a page made from docstrings"
+    fetched = [
+        tag for page in pages.values() for tag in re.findall(r"<(?:script|link|img)[^>]*https?://[^>]*>", page)
+    ]
+    assert not [tag for tag in fetched if 'rel="canonical"' not in tag], "pages load nothing from elsewhere"
 
 
 def test_docs_name_only_functions_that_exist():
