@@ -1,7 +1,9 @@
 """Who may import whom: a package knows only the packages below it."""
 
 import ast
+import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,18 @@ def test_there_are_sources_to_look_at():
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_every_package_has_a_place_in_the_order(path):
     assert path.relative_to(SOURCE).parts[0] in HEIGHT, "give the new package a row in LAYERS"
+
+
+def test_every_row_of_the_order_is_there():
+    there = {path.stem for path in SOURCE.glob("*.py")} | {path.relative_to(SOURCE).parts[0] for path in FILES}
+    assert set(HEIGHT) == there - {"__init__"}
+
+
+def test_the_picture_of_the_house_shows_the_same_order():
+    picture = (SOURCE.parents[1] / "docs" / "design.md").read_text().split("```")[1]
+    lines = [re.split(r" {2,}|, ", line.strip()) for line in picture.splitlines()]
+    rows = [set(takewhile(HEIGHT.__contains__, line)) for line in lines]
+    assert [row for row in rows if row] == list(reversed(LAYERS))
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

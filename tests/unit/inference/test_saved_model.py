@@ -1,6 +1,8 @@
 """Models by name: run folders, model files, shipped ones."""
 
 import copy
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -71,3 +73,12 @@ def test_confidence_is_the_probability_of_all_decisions():
     )
     sigmoid = torch.sigmoid(torch.tensor([2.0, 1.0, 3.0, 0.5, 1.0, 4.0]))
     torch.testing.assert_close(confidence(prediction), sigmoid.prod()[None])
+
+
+def test_predicting_needs_nothing_that_trains():
+    code = (
+        "import sys, torch, graphwright\n"
+        "graphwright.load('coloring10').predict(torch.zeros(1, 3, 40, 40))\n"
+        "assert not {'lightning', 'graphwright.training'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
