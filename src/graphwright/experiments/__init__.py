@@ -1,17 +1,24 @@
 """The paper's tables and figures: declarative grids to run records to tables and plots."""
 
 from graphwright.experiments.engine import Engine, InProcess, Outcome
-from graphwright.experiments.estimate import Estimate, estimates, wall_seconds
+from graphwright.experiments.estimate import Estimate, estimates, measured_cost, wall_seconds
 from graphwright.experiments.examples import runs_wanted, write_examples
-from graphwright.experiments.expansion import Configuration, expand
-from graphwright.experiments.grid import Grid, Scale, grid_names, read_grid
+from graphwright.experiments.grid import Configuration, Grid, Scale, expand, grid_names, read_grid
 from graphwright.experiments.job import Job
 from graphwright.experiments.processes import Processes
-from graphwright.experiments.propositions_page import write_propositions
+from graphwright.experiments.propositions import write_propositions
 from graphwright.experiments.ray_cluster import RayCluster
-from graphwright.experiments.reproduction import Progress, Reproduced, page_written, reproduce, store_of
-from graphwright.experiments.status import JobStatus, Status, job_list, status
-from graphwright.experiments.step_time import measured_cost
+from graphwright.experiments.reproduction import (
+    JobStatus,
+    Progress,
+    Reproduced,
+    Status,
+    job_list,
+    page_written,
+    reproduce,
+    status,
+    store_of,
+)
 from graphwright.experiments.store import State, Store
 
 __all__ = [

@@ -1,14 +1,29 @@
-"""What an experiment will take on this machine."""
+"""What an experiment will take on this machine, by the measured cost of a step."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
 
-from graphwright.experiments.expansion import Configuration
+import torch
+
+from graphwright.experiments.grid import Configuration
 from graphwright.experiments.job import Job
-from graphwright.experiments.step_time import Cost
-from graphwright.experiments.store import State, Store
+from graphwright.experiments.store import State, Store, read_json
+from graphwright.experiments.work import evaluate_untrained, with_threads
+from graphwright.files import write_json
+from graphwright.inference import evaluate_predictor
+from graphwright.inference.record import hardware
+from graphwright.models import inputs_to
+from graphwright.settings import Accelerator, Run
+from graphwright.tasks import resolved, task_of
+from graphwright.training import build
+from graphwright.training.processes import threads as torch_threads
 from graphwright.training.schedule import Budget
 
 START = 10.0
@@ -77,3 +92,114 @@ def wall_seconds(estimates: Sequence[Estimate], jobs: int) -> float:
         at = free.index(min(free))
         free[at] += length
     return max(free)
+
+
+SMALL, LARGE = 2, 32
+"""Samples of a first step, and of the ones that count where the first was fast enough."""
+FAST = 0.2
+"""Seconds."""
+STEPS = 2
+EVALUATED = 8
+ANSWERED = 4
+SECTIONS = ("task", "model", "matching", "loss")
+FILE = "step-times.json"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of training per sample, of answering and evaluating per sample, and before the first answer; samples
+    in an epoch. Methods without training have only the second and the third."""
+
+    training: float
+    evaluation: float
+    epoch: int
+    preparation: float = 0.0
+
+
+def measured_cost(job: Job, threads: int, folder: Path) -> Cost:
+    """The cost of a job on this machine, from the folder's file of measurements or measured now."""
+    known = read_json(folder / FILE) or {}
+    key = _key(job, threads)
+    if key not in known:
+        trained = job.baseline is None
+        run = with_threads(job.run, threads)
+        with torch_threads(run.train.threads):
+            cost = measure_cost(run) if trained else measure_untrained(job)
+        known[key] = asdict(cost)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / FILE, known)
+    return Cost(**known[key])
+
+
+def _key(job: Job, threads: int) -> str:
+    """Of everything that the time depends on; not of seed and budget."""
+    train = job.run.train
+    facts: dict[str, Any] = {"baseline": job.baseline, "references": job.references}
+    facts |= job.run.model_dump(mode="json", include={"task"} if job.baseline else {*SECTIONS})
+    facts |= {"threads": train.threads or threads, "precision": train.precision}
+    facts |= {name: value for name, value in hardware().items() if name != "threads"}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def measure_untrained(job: Job) -> Cost:
+    """A few answers of a method without training, and their evaluation."""
+    few = replace(job, samples=ANSWERED)
+    clock = _Clock(torch.device("cpu"))
+    begun = perf_counter()
+    record = evaluate_untrained(few).record
+    whole, waited = clock.seconds(), perf_counter() - begun
+    # Its own figure is of the wall; it has its share of what was not spent waiting for others.
+    prediction = record["baseline"]["seconds_per_prediction"] * whole / waited
+    return Cost(0.0, prediction, 0, max(whole - prediction * ANSWERED, 0.0))
+
+
+def measure_cost(run: Run) -> Cost:
+    """A few steps of a fresh model, of few samples each, and an evaluation of its predictions.
+
+    The time of a step is taken as proportional to its batch. Fresh predictions are the hardest to match and to
+    compare, so this errs on the dear side.
+    """
+    run = resolved(run)
+    task = task_of(run.task)
+    data = task.data("train")
+    device = _device(run)
+    model = build(run).train().to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), run.train.learning_rate)
+
+    def step(size: int) -> float:
+        clock = _Clock(device)
+        inputs, target = data.collate([data[index % len(data), 0] for index in range(size)])
+        target = target.to(device)
+        tensors = (target.mask, target.node_labels, target.edge_labels)
+        result = model(inputs_to(inputs, device), *tensors)
+        optimizer.zero_grad(set_to_none=True)
+        result.loss.backward()
+        optimizer.step()
+        result.loss.item()  # a GPU works on while we look at the clock
+        return clock.seconds()
+
+    step(SMALL)
+    size = min(LARGE, run.train.batch_size) if step(SMALL) < FAST else SMALL
+    training = min(step(size) for _ in range(STEPS)) / size
+    validation = task.data("validation", limit=EVALUATED)
+    indices = list(range(min(EVALUATED, len(validation))))
+    clock = _Clock(device)
+    evaluate_predictor(model.predictor, validation, indices, model.vocabulary, model.loss)
+    return Cost(training, clock.seconds() / len(indices), len(data))
+
+
+class _Clock:
+    """Started when it is made."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.wall, self.work = device, perf_counter(), process_time()
+
+    def seconds(self) -> float:
+        """Wall time; on a processor that others use too, no more than was worked in it."""
+        wall, work = perf_counter() - self.wall, process_time() - self.work
+        return wall if self.device.type != "cpu" else min(wall, work)
+
+
+def _device(run: Run) -> torch.device:
+    on_gpu = run.train.accelerator in (Accelerator.AUTO, Accelerator.CUDA) and torch.cuda.is_available()
+    return torch.device("cuda" if on_gpu else "cpu")

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphwright.experiments.engine import Engine, Stopped
-from graphwright.experiments.expansion import Configuration, expand
 from graphwright.experiments.figures import write_figure
-from graphwright.experiments.grid import Grid, Scale
+from graphwright.experiments.grid import Configuration, Grid, Scale, expand
 from graphwright.experiments.reproduction import (
     PAGE,
     Report,
@@ -21,8 +20,7 @@ from graphwright.experiments.reproduction import (
     work_off,
 )
 from graphwright.experiments.store import RECORD, State, Store
-from graphwright.experiments.summary import measure
-from graphwright.experiments.table import RECORDS
+from graphwright.experiments.table import RECORDS, measure
 from graphwright.files import SHIPPED_MODELS
 from graphwright.inference import evaluate_saved
 from graphwright.inference.model import SavedModel, load_model, shipped_names

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
-from graphwright.experiments.data_file import data_sha256
+from graphwright.files import sha256_of
 from graphwright.settings import Run, TaskSettings
+from graphwright.tasks.molecules.prepare.folder import MANIFEST
 
 FORMAT = 4
 """Of what a job leaves behind: a change of it, of a metric or of a default setting needs another number, lest an
@@ -68,3 +71,26 @@ def _task_identity(task: TaskSettings) -> dict[str, Any]:
     """The kind is every task's own default, yet all that tells two kinds apart."""
     given = task.model_dump(mode="json", exclude_defaults=True)
     return given | {"kind": task.kind, "data_sha256": data_sha256(task)}
+
+
+def data_sha256(task: TaskSettings) -> str | None:
+    """SHA-256 of the data file of a task, or of a prepared folder's manifest; None of generated and shipped data.
+
+    None, too, of a file that is not there: the job itself says so.
+    """
+    name = getattr(task, "data", None)
+    if name is None:
+        return None
+    path = Path(name)
+    if path.is_dir():
+        path /= MANIFEST
+    if not path.is_file():
+        return None
+    found = path.stat()
+    return _sha256(path.resolve(), found.st_size, found.st_mtime_ns)
+
+
+@cache
+def _sha256(path: Path, size: int, changed: int) -> str:  # noqa: ARG001
+    """Read once as long as size and time of change are the same: a key is asked for often, and files are large."""
+    return sha256_of(path)

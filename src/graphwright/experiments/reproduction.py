@@ -1,19 +1,18 @@
-"""An experiment from its grid to its page: what is missing is done, then everything is written."""
+"""An experiment from its grid to its page, and how far it is: what is missing is done, then all is written."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphwright.experiments.engine import Engine, Outcome, Stopped
-from graphwright.experiments.expansion import Configuration, expand
 from graphwright.experiments.figures import draw, write_figure
-from graphwright.experiments.grid import Grid, Scale
+from graphwright.experiments.grid import Configuration, Grid, Scale, expand
 from graphwright.experiments.job import Job
 from graphwright.experiments.store import FAILURE, RECORD, State, Store
-from graphwright.experiments.summary import Measured, measure
-from graphwright.experiments.table import RECORDS, markdown, rows_of, write_csv
+from graphwright.experiments.table import RECORDS, Measured, markdown, measure, rows_of, write_csv
 from graphwright.files import write_json
 
 PAGE = "README.md"
@@ -144,3 +143,51 @@ def copy_records(keys: Sequence[str], store: Store, folder: Path) -> None:
             stale.unlink()
     for key in keys:
         (records / f"{key}.json").write_bytes((store.root / key / RECORD).read_bytes())
+
+
+@dataclass(frozen=True)
+class Status:
+    """Jobs of an experiment at a scale by their state, and the keys of all of them."""
+
+    name: str
+    scale: Scale
+    configurations: int
+    keys: frozenset[str]
+    counts: dict[State, int]
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """One job: its place in the grid, how far it is, its folder, and why it failed."""
+
+    column: str
+    method: str
+    seed: int | None
+    state: State
+    key: str
+    reason: str
+
+
+def status(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> Status:
+    """How many jobs are done, running, interrupted, failed, missing."""
+    configurations = expand(grid, scale, seeds)
+    jobs = {job.key: job for configuration in configurations for job in configuration.jobs}
+    counts = Counter(store.state(job) for job in jobs.values())
+    by_state = {state: counts[state] for state in State}
+    return Status(grid.name, scale, len(configurations), frozenset(jobs), by_state)
+
+
+def job_list(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> Sequence[JobStatus]:
+    """Every job of an experiment."""
+    return [
+        JobStatus(
+            configuration.column,
+            configuration.method,
+            job.run.train.seed if configuration.trained else None,
+            state := store.state(job),
+            job.key,
+            (store.failure(job) or "") if state is State.FAILED else "",
+        )
+        for configuration in expand(grid, scale, seeds)
+        for job in configuration.jobs
+    ]

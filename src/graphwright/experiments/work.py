@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import csv
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from traceback import format_exc
 from typing import Any
 
+import torch
+
+from graphwright import __version__
+from graphwright.baselines import predict_baseline
 from graphwright.experiments.job import FORMAT, Job
 from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, read_json
-from graphwright.experiments.untrained import evaluate_untrained
 from graphwright.files import write_json
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
 from graphwright.inference.model import SavedModel, load_model
-from graphwright.inference.record import run_record
-from graphwright.metrics import Report
+from graphwright.inference.record import commit, hardware, run_record
+from graphwright.metrics import Report, evaluate_graphs
 from graphwright.settings import Loss, Run
+from graphwright.tasks import Grouped, task_of
 from graphwright.training import train
 from graphwright.training.log import VALIDATION, read_log
 from graphwright.training.processes import threads as torch_threads
@@ -140,3 +145,49 @@ def _write_samples(path: Path, report: Report) -> None:
         writer.writerow(["sample", "group", *columns])
         for at, group in enumerate(groups):
             writer.writerow([at, group, *(int(values[at]) for values in columns.values())])
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedBaseline:
+    """A record like that of a run, and the figures of every sample."""
+
+    record: dict[str, Any]
+    report: Report
+
+
+def evaluate_untrained(job: Job) -> EvaluatedBaseline:
+    """Ask a job's untrained method about the first samples of the test split."""
+    assert job.baseline is not None
+    settings = job.method()
+    begun = perf_counter()
+    task = task_of(job.run.task)
+    data = task.data("test", limit=job.samples)
+    indices = list(range(min(job.samples, len(data))))
+    answered = predict_baseline(job.baseline, job.run, indices, "test", settings=settings)
+    _, target = data.batch(indices)
+    targets = target.graphs()
+    groups = data.membership(indices).groups if isinstance(data, Grouped) else None
+    report = evaluate_graphs(answered.graphs, targets, groups=groups)
+    figures: dict[str, Any] = {"task": task.name} | report.to_json()
+    for extra in task.extras(answered.graphs, targets):
+        figures[extra.name] = (100 if extra.share else 1) * float(extra.values.mean())
+    seconds = perf_counter() - begun
+    record = {
+        "settings": {"task": job.run.task.model_dump(mode="json")},
+        "baseline": {
+            "name": job.baseline,
+            "settings": asdict(answered.settings),
+            "likeness": answered.likeness,
+            "seconds_per_prediction": answered.seconds_per_prediction,
+            "preparation_seconds": answered.preparation_seconds,
+            "seconds": seconds,
+        },
+        "data_sha256": data.digest(),
+        "commit": commit(),
+        "graphwright": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "hardware": hardware(),
+        "test": figures,
+    }
+    return EvaluatedBaseline(record, report)

@@ -8,8 +8,8 @@ from graphwright import experiments
 from graphwright.cli import main as cli
 from graphwright.experiments import Job, Outcome, Scale, State, expand, read_grid, store_of
 from graphwright.experiments import engine as engines
-from graphwright.experiments.propositions_page import Propositions
-from graphwright.experiments.step_time import Cost
+from graphwright.experiments.estimate import Cost
+from graphwright.experiments.propositions import Propositions
 from graphwright.experiments.store import locked
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from graphwright.experiments import Scale, expand, grid_names, read_grid
-from graphwright.experiments.expansion import build_run
-from graphwright.experiments.grid import Changes, parse_grid
+from graphwright.experiments.grid import Changes, build_run, parse_grid
 from graphwright.settings import MatchingKind, Run, SettingsError, load_run
 from graphwright.settings.schema import ModelKind
 from graphwright.training import build_matcher

@@ -19,8 +19,7 @@ from graphwright.experiments import work as work_module
 from graphwright.experiments.engine import attempt
 from graphwright.experiments.job import FORMAT
 from graphwright.experiments.store import BusyError, locked, read_json
-from graphwright.experiments.summary import measure
-from graphwright.experiments.table import markdown, rows_of
+from graphwright.experiments.table import markdown, measure, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
 from graphwright.files import LOCK, PAUSE, is_locked
 from graphwright.inference import checkpoint as checkpoints

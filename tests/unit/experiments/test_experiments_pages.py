@@ -21,11 +21,18 @@ from graphwright.experiments import (
     read_grid,
     wall_seconds,
 )
-from graphwright.experiments.estimate import START, training_time
+from graphwright.experiments.estimate import START, Cost, measured_cost, training_time
 from graphwright.experiments.figures import draw, frontier, write_figure
-from graphwright.experiments.step_time import Cost, measured_cost
-from graphwright.experiments.summary import Figure, Measured, figure, measure, read_samples
-from graphwright.experiments.table import markdown, rows_of, write_csv
+from graphwright.experiments.table import (
+    Figure,
+    Measured,
+    figure,
+    markdown,
+    measure,
+    read_samples,
+    rows_of,
+    write_csv,
+)
 from graphwright.metrics.bootstrap import Interval, bootstrap_interval
 from tiny import tiny_settings
 
@@ -307,7 +314,7 @@ def test_a_cost_is_measured_once(tmp_path, monkeypatch):
     assert cost.training > 0
     assert cost.evaluation > 0
     assert cost.epoch == 320
-    monkeypatch.setattr("graphwright.experiments.step_time.measure_cost", lambda _: pytest.fail("known"))
+    monkeypatch.setattr("graphwright.experiments.estimate.measure_cost", lambda _: pytest.fail("known"))
     seeded = RUN.model_copy(update={"train": RUN.train.model_copy(update={"seed": 5, "steps": 99})})
     assert measured_cost(Job(seeded, samples=9), 1, tmp_path) == cost
 
