@@ -8,13 +8,15 @@ from enum import StrEnum
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from graphwright.experiments.job import Job
+from graphwright.metrics import METRICS
 from graphwright.settings import Override, Run, load_run
 from graphwright.settings.base import Count, Positive, Settings, SettingsError
+from graphwright.settings.choices import NameIn
 
 FOLDER = Path(__file__).parent / "grids"
 """One YAML file each, named after what it reproduces; at the root of the repository, linked here."""
@@ -102,6 +104,7 @@ class Grid(Settings):
 
     printed: the paper's figures of the grid's own methods. beside: those of what is no method of the grid, rows of
     their own. selected: series of which only the method with the best validation counts, column by column.
+    further_metrics: names of metrics shown beside those of the paper.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Grid(Settings):
     printed: Printed = Field(default_factory=dict)
     beside: Printed = Field(default_factory=dict)
     selected: tuple[str, ...] = ()
+    further_metrics: tuple[Annotated[str, NameIn(METRICS)], ...] = ()
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

@@ -119,7 +119,7 @@ def reproduce(
     store = store_of(out)
     configurations = expand(grid, scale, seeds)
     interrupted = work_off(configurations, store, engine, stopped, report)
-    measured = [measure(configuration, store) for configuration in configurations]
+    measured = [measure(configuration, store, grid.further_metrics) for configuration in configurations]
     folder = page_folder(out, grid.name, scale)
     write_page(grid, scale, measured, store, folder)
     return Reproduced(folder, measured, interrupted)

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from graphwright.experiments.grid import Configuration, Grid, Scale
 from graphwright.experiments.job import Job
 from graphwright.experiments.store import SAMPLES, State, Store
-from graphwright.experiments.work import PER_SAMPLE
-from graphwright.metrics.bootstrap import Interval
+from graphwright.metrics import METRICS, Interval
 from graphwright.transport import Order
 
-PERCENT = ("isomorphic", "aligned_exact")
 RESAMPLES = 2000
 
 
@@ -48,16 +46,16 @@ class Measured:
     progress: tuple[tuple[tuple[float, float], ...], ...] = ()
 
 
-def measure(configuration: Configuration, store: Store) -> Measured:
-    """The figures of a configuration's finished jobs."""
+def measure(configuration: Configuration, store: Store, further: Sequence[str] = ()) -> Measured:
+    """The figures of a configuration's finished jobs, those of `further` metrics beside the paper's."""
     finished = [job for job in configuration.jobs if store.state(job) is State.DONE]
     missing = tuple(_excuse(job, store) for job in configuration.jobs if job not in finished)
     tables = [read_samples(store.folder(job) / SAMPLES) for job in finished]
     figures = {}
-    for name in PER_SAMPLE:
+    for name in (*SHOWN, *further):
         if tables and all(name in table.values for table in tables):
             values = np.stack([table.values[name] for table in tables])
-            figures[name] = figure(values * (100 if name in PERCENT else 1), tables[0].groups)
+            figures[name] = figure(values * METRICS[name].scale, tables[0].groups)
     keys = tuple(job.key for job in finished)
     progress = tuple(_progress(job, store) for job in finished)
     return Measured(configuration, figures, _training(finished, store), keys, missing, progress)
@@ -107,7 +105,7 @@ def read_samples(path: Path) -> SampleTable:
         raise ValueError(f"{path} has no samples: delete its folder, and the job is done again")
     codes: dict[str, int] = {}
     groups = np.array([codes.setdefault(row["group"], len(codes)) for row in rows])
-    names = [name for name in PER_SAMPLE if name in rows[0]]
+    names = [name for name in METRICS.names() if name in rows[0]]
     return SampleTable({name: np.array([float(row[name]) for row in rows]) for name in names}, groups)
 
 
@@ -134,13 +132,8 @@ BAR = r"\|"
 """A bar within a cell."""
 RECORDS = "records"
 """The folder of the records beside a table."""
-SHOWN = {
-    "aligned_edit": "aligned edit",
-    "aligned_exact": "aligned exact, %",
-    "edit": "edit",
-    "isomorphic": "isomorphic, %",
-}
-"""The paper's own diagnostic first, then the true figures."""
+SHOWN = ("aligned_edit", "aligned_exact", "edit", "isomorphic")
+"""The paper's own diagnostic first, then the true figures; a grid may name further metrics."""
 METRIC = (
     "Metric: `aligned edit` and `aligned exact` are the paper's diagnostic (one alignment: the best of four "
     "starts of conditional gradient on J with the paper's weights, rounded, for every method) and are what its "
@@ -176,12 +169,17 @@ def rows_of(grid: Grid, measured: Sequence[Measured]) -> list[Row]:
 
 
 def _selection(grid: Grid, measured: Sequence[Measured]) -> list[Measured]:
-    """By the least validation metric, which is an edit distance in every grid that selects."""
+    """By the best validation metric, which is the same for all methods of a series."""
     groups: dict[tuple[str, str], list[Measured]] = {}
     for each in measured:
         if each.configuration.series in grid.selected and "best_validation" in each.training:
             groups.setdefault((each.configuration.column, each.configuration.series), []).append(each)
-    return [min(group, key=lambda each: each.training["best_validation"]) for group in groups.values()]
+    return [max(group, key=_validation_gain) for group in groups.values()]
+
+
+def _validation_gain(measured: Measured) -> float:
+    metric = METRICS[measured.configuration.jobs[0].run.train.metric]
+    return metric.gain(measured.training["best_validation"], 0.0)
 
 
 def markdown(grid: Grid, scale: Scale, rows: Sequence[Row]) -> str:
@@ -214,7 +212,8 @@ def _column_table(column: str, rows: Sequence[Row], grid: Grid) -> str:
     # Where all have the same there is nothing to tell apart.
     differ = len({each for each in relaxations if each}) > 1
     headings = ["method", *(["divergence, reading"] if differ else []), "paper: edit", "paper: GI, %"]
-    headings += [*SHOWN.values(), "training", "records"]
+    shown = (*SHOWN, *grid.further_metrics)
+    headings += [*(METRICS[name].column for name in shown), "training", "records"]
     lines = [_line(headings), f"|{'---|' * len(headings)}"]
     for row, relaxation in zip(rows, relaxations, strict=True):
         measured = row.measured
@@ -224,7 +223,7 @@ def _column_table(column: str, rows: Sequence[Row], grid: Grid) -> str:
         if measured.configuration.series in grid.selected and row.selected and measured.keys:
             name += " **selected**"
         printed = ["", ""] if row.printed is None else _shown(row.printed)
-        figures = [_cell(measured.figures.get(metric)) for metric in SHOWN]
+        figures = [_cell(measured.figures.get(metric)) for metric in shown]
         links = " ".join(f"[{key[:6]}]({RECORDS}/{key}.json)" for key in measured.keys)
         links += "".join(f" {excuse}" for excuse in measured.missing)
         cells = [name, *([relaxation] if differ else []), *printed, *figures]
@@ -273,19 +272,23 @@ def _training_cell(training: Mapping[str, float]) -> str:
     return shown
 
 
-COLUMNS = (
+BEFORE = (
     "column", "method", "series", "in_paper", "selected", "divergence", "order", "reading",
     "printed_edit", "printed_isomorphic", "seeds",
-    *(f"{name}{part}" for name in SHOWN for part in ("", "_low", "_high", "_seeds")),
+)  # fmt: skip
+AFTER = (
     "training_seconds", "processor_seconds", "steps", "seconds_per_sample", "best_validation",
     "seconds_per_prediction", "references", "records", "missing",
 )  # fmt: skip
+"""Columns of the CSV before and after those of the metrics."""
 
 
 def write_csv(path: Path, grid: Grid, rows: Sequence[Row]) -> None:
     """One line per configuration, then what the paper prints beside them; lists are separated by blanks."""
+    metrics = (*SHOWN, *grid.further_metrics)
+    columns = [*BEFORE, *(f"{name}{part}" for name in metrics for part in ("", "_low", "_high", "_seeds")), *AFTER]
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         for row in rows:
             writer.writerow(_facts(row))

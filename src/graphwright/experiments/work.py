@@ -13,6 +13,7 @@ from time import perf_counter, process_time
 from traceback import format_exc
 from typing import Any
 
+import numpy as np
 import torch
 
 from graphwright import __version__
@@ -24,15 +25,14 @@ from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
 from graphwright.inference.model import SavedModel, load_model
 from graphwright.inference.record import commit, hardware, run_record
-from graphwright.metrics import Report, evaluate_graphs
+from graphwright.metrics import METRICS, Report, evaluate_graphs
+from graphwright.metrics.metric import HEADLINES, Values
 from graphwright.settings import Loss, Run
 from graphwright.tasks import Grouped, task_of
 from graphwright.training import train
 from graphwright.training.log import VALIDATION, read_log
 from graphwright.training.processes import threads as torch_threads
 
-PER_SAMPLE = ("isomorphic", "edit", "aligned_exact", "aligned_edit")
-"""The figures that are kept sample by sample, for intervals over seeds and samples."""
 PROCESSOR = "processor.json"
 """The processor time of a run's sittings so far."""
 
@@ -132,19 +132,28 @@ def seconds_per_sample(folder: Path) -> float | None:
 
 
 def validations(folder: Path) -> list[dict[str, float]]:
-    """What a run's validations found, and when: step, seconds, isomorphic, edit."""
+    """What a run's validations found, and when: step, seconds, the headline metrics."""
     found = [record for record in read_log(folder / "log.jsonl") if VALIDATION in record]
-    return [{name: record[name] for name in ("step", "seconds", "isomorphic", "edit")} for record in found]
+    return [{name: record[name] for name in ("step", "seconds", *HEADLINES)} for record in found]
 
 
 def _write_samples(path: Path, report: Report) -> None:
-    columns = {name: getattr(report, name) for name in PER_SAMPLE if getattr(report, name) is not None}
+    """Every metric sample by sample, for intervals over seeds and samples."""
+    told = {metric.name: metric.values(report) for metric in METRICS.entries()}
+    columns = {name: _as_numbers(values) for name, values in told.items() if values is not None}
     groups = range(len(report)) if report.groups is None else report.groups
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["sample", "group", *columns])
         for at, group in enumerate(groups):
-            writer.writerow([at, group, *(int(values[at]) for values in columns.values())])
+            writer.writerow([at, group, *(values[at] for values in columns.values())])
+
+
+def _as_numbers(values: Values) -> list[int] | list[float]:
+    """Shares that are all or nothing as 0 and 1."""
+    array = np.asarray(values)
+    numbers: list[int] | list[float] = (array.astype(np.int64) if array.dtype == np.bool_ else array).tolist()
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)

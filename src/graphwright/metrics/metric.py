@@ -97,7 +97,7 @@ class MetricTable(Registry[Metric]):
 
 METRICS = MetricTable("metric")
 HEADLINES = ("isomorphic", "edit")
-"""The metrics that a summary gives intervals of."""
+"""The metrics that a summary gives intervals of, and that are told first."""
 
 for entry in (
     Metric("isomorphic", "exactly right (isomorphic)", PERCENT, Better.HIGHER, lambda report: report.isomorphic),

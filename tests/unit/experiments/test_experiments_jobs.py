@@ -24,6 +24,7 @@ from graphwright.experiments.work import aligned_by_J, perform, seconds_per_samp
 from graphwright.files import LOCK, PAUSE, is_locked
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.model import load_model
+from graphwright.metrics import METRICS
 from graphwright.settings import ColoringTask, FingerprintTask, Loss, Matching, Model, Run, SpectrumTask, Train
 from graphwright.settings.tasks import TASKS
 from graphwright.training import loop, train
@@ -144,8 +145,10 @@ def test_the_figures_of_every_sample_have_the_means_of_the_record(done):
     test = json.loads((done / "record.json").read_text())["test"]
     rows = list(csv.DictReader((done / "samples.csv").read_text().splitlines()))
     assert [row["sample"] for row in rows] == ["0", "1", "2", "3", "4"]
-    for name, scale in (("edit", 1), ("aligned_edit", 1), ("isomorphic", 100), ("aligned_exact", 100)):
-        assert scale * sum(float(row[name]) for row in rows) / 5 == pytest.approx(test[name])
+    assert {"edit", "aligned_edit", "isomorphic", "aligned_exact"} <= set(METRICS.names())
+    for metric in METRICS.entries():
+        mean = sum(float(row[metric.name]) for row in rows) / 5
+        assert metric.scale * mean == pytest.approx(test[metric.name])
 
 
 def test_a_finished_job_is_left_alone(done, monkeypatch):

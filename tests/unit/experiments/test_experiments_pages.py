@@ -23,6 +23,7 @@ from graphwright.experiments import (
 )
 from graphwright.experiments.estimate import START, Cost, measured_cost, training_time
 from graphwright.experiments.figures import draw, frontier, write_figure
+from graphwright.experiments.grid import FOLDER, parse_grid
 from graphwright.experiments.table import (
     Figure,
     Measured,
@@ -34,6 +35,7 @@ from graphwright.experiments.table import (
     write_csv,
 )
 from graphwright.metrics.bootstrap import Interval, bootstrap_interval
+from graphwright.settings import SettingsError
 from tiny import tiny_settings
 
 RUN = tiny_settings()
@@ -70,8 +72,9 @@ def test_seeds_that_disagree_widen_the_interval():
     assert (found.interval.low, found.interval.high) == pytest.approx((4.0, 6.0), abs=0.4)
 
 
-def configuration(method, series=None, column="N = 10", jobs=2, baseline=None):
-    runs = [RUN.model_copy(update={"train": RUN.train.model_copy(update={"seed": seed})}) for seed in range(jobs)]
+def configuration(method, series=None, column="N = 10", jobs=2, baseline=None, metric="edit"):
+    trains = [RUN.train.model_copy(update={"seed": seed, "metric": metric}) for seed in range(jobs)]
+    runs = [RUN.model_copy(update={"train": train}) for train in trains]
     return Configuration(
         column, method, series or method, True, 10.0, tuple(Job(run, 5, baseline) for run in runs)
     )
@@ -104,6 +107,41 @@ def scaling_rows():
 def test_of_a_series_the_best_validation_counts_not_the_best_test():
     _, rows = scaling_rows()
     assert [row.selected for row in rows] == [True, False, True, True, False]
+
+
+def test_the_metric_of_a_run_says_which_validation_is_the_best():
+    grid = read_grid("scaling")
+    cells = [
+        measured(
+            name, "Matcher", validation=value, configuration=configuration(name, "Matcher", metric="isomorphic")
+        )
+        for name, value in (("low", 1.5), ("high", 2.0))
+    ]
+    assert [row.selected for row in rows_of(grid, cells)] == [False, True]
+
+
+def test_a_grid_may_show_any_metric_of_the_table(tmp_path):
+    store, wanted = Store(tmp_path), configuration("Any2Graph", column="Coloring 10", jobs=1)
+    folder = store.folder(wanted.jobs[0])
+    folder.mkdir()
+    (folder / "record.json").write_text("{}")
+    (folder / "samples.csv").write_text("sample,group,edit,node_accuracy\n0,0,2,0.5\n1,1,4,1.0\n")
+    assert measure(wanted, store).figures.keys() == {"edit"}
+    found = measure(wanted, store, ("node_accuracy",))
+    assert (found.figures["edit"].mean, found.figures["node_accuracy"].mean) == (3.0, 75.0)
+    grid = read_grid("table1").model_copy(update={"further_metrics": ("node_accuracy",)})
+    rows = rows_of(grid, [found])
+    assert "| isomorphic, % | node accuracy, % | training |" in markdown(grid, Scale.CPU, rows)
+    write_csv(tmp_path / "table.csv", grid, rows)
+    (row, *_) = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
+    assert (row["node_accuracy"], row["node_accuracy_seeds"]) == ("75.0", "75")
+
+
+def test_a_grid_with_an_unknown_metric_is_refused(tmp_path):
+    source = (FOLDER / "table1.yaml").read_text() + "\nfurther_metrics: [beauty]\n"
+    (tmp_path / "table1.yaml").write_text(source)
+    with pytest.raises(SettingsError, match=r"further_metrics.*there is no metric 'beauty'"):
+        parse_grid("table1", tmp_path / "table1.yaml")
 
 
 def test_a_table_has_the_papers_figures_ours_and_a_link_for_every_run():
