@@ -1,7 +1,7 @@
 """Tasks: what is predicted, from what, and where the samples come from."""
 
 from graphwright.tasks.known_graphs import known_graphs
-from graphwright.tasks.registry import resolved, task_of
+from graphwright.tasks.registry import Resolved, resolve, resolved, task_of
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.task import (
     BadInput,
@@ -46,11 +46,13 @@ __all__ = [
     "Owned",
     "Rejection",
     "Remembering",
+    "Resolved",
     "Samples",
     "Selective",
     "Split",
     "Task",
     "known_graphs",
+    "resolve",
     "resolved",
     "task_of",
     "unusable_rows",

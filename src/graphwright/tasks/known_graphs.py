@@ -12,4 +12,4 @@ MOST_KNOWN = 20_000
 def known_graphs(task: Task) -> Library:
     """The distinct graphs of the training data, in the order in which they come."""
     data = task.data("train")
-    return Library.of((data[index].graph for index in range(min(len(data), MOST_KNOWN))), task.capacity)
+    return Library.of((data.graph(index) for index in range(min(len(data), MOST_KNOWN))), task.capacity)

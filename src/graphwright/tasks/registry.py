@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from graphwright.known import Library
 from graphwright.settings import (
     ColoringTask,
     FingerprintTask,
@@ -31,8 +34,24 @@ def task_of(settings: TaskSettings) -> Task:
             return Table(settings)
 
 
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """A run with everything named that its task and its model otherwise read off the data.
+
+    library: the known graphs that were counted for it, where it recognises any: they need not be read again.
+    """
+
+    run: Run
+    library: Library | None
+
+
 def resolved(run: Run) -> Run:
-    """The run with everything named that its task and its model otherwise read off the data."""
+    """The run of `resolve`."""
+    return resolve(run).run
+
+
+def resolve(run: Run) -> Resolved:
+    """Read off the data what a run's settings leave open."""
     model = run.model
     match run.task:
         case ColoringTask():
@@ -46,6 +65,6 @@ def resolved(run: Run) -> Run:
             task = table.resolved()
             if model.encoder == "columns":
                 model = model.model_copy(update={"encoder": str(table.form.kind)})
-    known = len(known_graphs(task_of(task))) if run.loss.recognition else 0
-    model = model.model_copy(update={"known_graphs": known})
-    return run.model_copy(update={"task": task, "model": model})
+    library = known_graphs(task_of(task)) if run.loss.recognition else None
+    model = model.model_copy(update={"known_graphs": 0 if library is None else len(library)})
+    return Resolved(run.model_copy(update={"task": task, "model": model}), library)

@@ -51,6 +51,9 @@ class Samples(Protocol):
     def batch(self, indices: Sequence[int]) -> tuple[Inputs, GraphBatch]:
         """Inputs and targets of the samples at these indices, as they are."""
 
+    def graph(self, index: int) -> Graph:
+        """The graph of a sample as it is, without its input where that takes time to make."""
+
     def digest(self) -> str:
         """SHA-256 that tells these data from others."""
 

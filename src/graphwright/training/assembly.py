@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.inference.build import build_predictor, loss_settings, slots
+from graphwright.known import Library
 from graphwright.known.head import Recognition, shared_parts
 from graphwright.losses import GraphLoss, LossSettings, graph_loss
 from graphwright.losses.relation_loss import RelationSettings, relation_loss
@@ -28,7 +29,7 @@ from graphwright.models import GraphPredictor, Inputs, Predicted, TargetEncoder
 from graphwright.models.precision import without_autocast
 from graphwright.settings import CostKind, Matching, MatchingKind, PlanKind, Run
 from graphwright.settings.schema import ModelKind, SlotKind
-from graphwright.tasks import Task, known_graphs, task_of
+from graphwright.tasks import known_graphs, task_of
 from graphwright.transport import (
     MatchingProblem,
     conditional_gradient,
@@ -193,8 +194,7 @@ TERMS = (*LOSS_TERMS, "auxiliary", "recognition")
 """Names of `StepResult.terms`."""
 
 
-def _recognition(run: Run, task: Task) -> tuple[Recognition, float]:
-    library = known_graphs(task)
+def _recognition(run: Run, library: Library) -> tuple[Recognition, float]:
     if run.model.known_graphs != len(library) or not run.loss.recognition:
         raise ValueError(
             f"model.known_graphs is {run.model.known_graphs}, the training data have {len(library)} graphs "
@@ -203,10 +203,11 @@ def _recognition(run: Run, task: Task) -> tuple[Recognition, float]:
     return Recognition(library), run.loss.recognition
 
 
-def build(run: Run) -> TrainingModel:
-    """Predictor and matcher of a run, freshly initialised."""
+def build(run: Run, library: Library | None = None) -> TrainingModel:
+    """Predictor and matcher of a run, freshly initialised; without known graphs given, its data are asked."""
     task = task_of(run.task)
-    recognition = _recognition(run, task) if run.loss.recognition or run.model.known_graphs else None
+    recognises = run.loss.recognition or run.model.known_graphs
+    recognition = _recognition(run, library or known_graphs(task)) if recognises else None
     known_parts = None if recognition is None else shared_parts(recognition[0].library)
     predictor, matcher, loss = build_predictor(run, known_parts), build_matcher(run), loss_settings(run.loss)
     return TrainingModel(predictor, matcher, build_criterion(run), loss, task.vocabulary, recognition)

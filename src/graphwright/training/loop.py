@@ -24,7 +24,7 @@ from graphwright.inference.record import provenance, sessions_of
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
-from graphwright.tasks import Order, Ordered, Owned, Samples, resolved, task_of, unusable_rows
+from graphwright.tasks import Order, Ordered, Owned, Samples, resolve, task_of, unusable_rows
 from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.console import Display
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
@@ -81,7 +81,8 @@ class Session:
     def __init__(self, run: Run, folder: Path, display: Display) -> None:
         # The weights mean nothing without the labels that they stand for: checkpoints name them.
         # Processes for cores are the command line's to start, by giving its own command again.
-        self.run, self.folder = resolved(in_this_process(run)), folder
+        plan = resolve(in_this_process(run))
+        self.run, self.folder = plan.run, folder
         run, train = self.run, self.run.train
         if train.threads:
             torch.set_num_threads(train.threads)
@@ -94,7 +95,7 @@ class Session:
         if isinstance(self.data, Owned):
             self.data.owners = run.model.slots is SlotKind.TOKENS
         self.validation = task.data("validation", limit=train.validation_samples)
-        self.model = build(run)
+        self.model = build(run, plan.library)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
         parts = ((self.model.predictor, 1.0), (self.model.matcher, run.matching.learning_rate_factor))
         optimizer = build_optimizer(train.optimizer, parts, train.learning_rate, train.weight_decay)

@@ -50,6 +50,10 @@ class ColoringDataset(Dataset[ColoringSample]):
             return sample
         return augment(sample, stream(self.seed, self.split, at, epoch))
 
+    def graph(self, index: int) -> Graph:
+        """The graph of a sample as it is."""
+        return self[index].graph
+
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
         """Pictures and graphs of some samples, as they are."""
         return self.collate([self[index] for index in indices])

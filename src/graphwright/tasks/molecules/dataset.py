@@ -181,6 +181,10 @@ class MoleculeDataset(Dataset[MoleculeSample]):
         found = {str(reason): count for reason, count in zip(REASONS, counts, strict=True) if count}
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
+    def graph(self, index: int) -> Graph:
+        """The graph of a sample as it is."""
+        return self[index].graph
+
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
         """Tokens and graphs of some molecules."""
         return self.collate([self[index] for index in indices])

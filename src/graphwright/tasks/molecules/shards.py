@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from graphwright.graphs import GraphBatch, Vocabulary
+from graphwright.graphs import Graph, GraphBatch, Vocabulary
 from graphwright.graphs.molecules import molecule_vocabulary
 from graphwright.tasks.molecules.dataset import MoleculeSample, collate_molecules
 from graphwright.tasks.molecules.prepare.folder import SHARDS, Manifest, ManifestError, read_manifest
@@ -199,6 +199,10 @@ class ShardDataset(Dataset[MoleculeSample]):
         """Batches for a loader's `batch_sampler`, from step `first` on."""
         sizes = tuple(block.size for block in self.blocks)
         return ShardOrder(sizes, batch_size, seed, first, rank, ranks)
+
+    def graph(self, index: int) -> Graph:
+        """The graph of a sample as it is."""
+        return self[index].graph
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
         """Tokens and graphs of some molecules."""

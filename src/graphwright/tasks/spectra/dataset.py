@@ -94,6 +94,10 @@ class SpectrumDataset(Dataset[SpectrumSample]):
         rng = np.random.default_rng([self.settings.seed, at, epoch])
         return self._sample(int(rng.choice(self.units[at])), rng)
 
+    def graph(self, index: int) -> Graph:
+        """The scaffold of a unit's first spectrum, which is not encoded for it."""
+        return self.scaffold(int(self.units[index][0]))
+
     def batch(self, indices: Sequence[int]) -> tuple[SpectrumInputs, GraphBatch]:
         """Inputs and scaffolds of some samples, as they are."""
         return self.collate([self[index] for index in indices])

@@ -308,6 +308,10 @@ class TableDataset(Dataset[TableSample]):
         """How many these are, by reason, the commonest first."""
         return dict(Counter(each.reason for each in self.rejected).most_common())
 
+    def graph(self, index: int) -> Graph:
+        """The graph of a sample as it is."""
+        return self[index].graph
+
     def batch(self, indices: Sequence[int]) -> tuple[Inputs, GraphBatch]:
         """Inputs and graphs of some rows."""
         return self.collate([self[index] for index in indices])

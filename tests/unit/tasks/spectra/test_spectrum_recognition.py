@@ -12,11 +12,15 @@ from graphwright.cli import main as cli
 from graphwright.inference.decoders import Decoder
 from graphwright.inference.export import export_model
 from graphwright.inference.model import load_model
+from graphwright.known import Library
 from graphwright.known.head import SMOOTHING, Recognition
 from graphwright.known.memory import WEIGHT, Recalling
 from graphwright.settings import Run
 from graphwright.tasks import resolved
+from graphwright.tasks.spectra import SpectrumDataset
 from graphwright.training import build
+from graphwright.training.console import Display
+from graphwright.training.loop import Session
 from resuming import assert_resumes_exactly
 
 
@@ -171,3 +175,32 @@ def test_a_file_without_structures_is_refused_by_name(tmp_path, capsys):
     path.write_text("BEGIN IONS\nPEPMASS=91.05\n91.05 1\n65.04 2\nEND IONS\n")
     assert cli.main(["train", str(path), "--out", str(tmp_path / "run")]) == cli.USAGE
     assert "bare.mgf has no scaffold to learn" in capsys.readouterr().err
+
+
+def test_known_graphs_are_read_once_at_a_start_and_no_spectrum_is_encoded_for_them(
+    tiny_spectrum_run, tmp_path, monkeypatch
+):
+    plain = settings(tiny_spectrum_run)
+    run = Run.model_validate(plain | {"loss": plain["loss"] | {"recognition": 1.0}})
+    made, encoded, of, encode = [], [], Library.of, SpectrumDataset.encoded
+
+    def counted(graphs, slots):
+        made.append(of(graphs, slots))
+        return made[-1]
+
+    def noted(self, row):
+        encoded.append(row)
+        return encode(self, row)
+
+    monkeypatch.setattr(Library, "of", counted)
+    monkeypatch.setattr(SpectrumDataset, "encoded", noted)
+    session = Session(run, tmp_path / "run", Display.silent())
+    assert len(made) == 1
+    assert not encoded
+    assert session.model.recognition[0].library is made[0]
+    assert session.run.model.known_graphs == len(made[0])
+
+
+def test_the_graph_alone_is_that_of_the_sample(tiny_spectrum_run):
+    data = load_model(str(tiny_spectrum_run)).task.data("train")
+    assert [data.graph(index) for index in range(len(data))] == [data[index].graph for index in range(len(data))]
