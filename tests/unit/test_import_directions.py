@@ -27,6 +27,7 @@ LAYERS = (
     {"report"},
     {"baselines"},
     {"experiments"},
+    {"server"},
     {"cli"},
 )
 HEIGHT = {package: height for height, row in enumerate(LAYERS) for package in row}

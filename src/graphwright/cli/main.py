@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from graphwright import __version__
-from graphwright.cli import data, evaluate, export, predict, report, reproduce, train
+from graphwright.cli import data, evaluate, export, predict, report, reproduce, serve, train
 from graphwright.cli.process import DONE, INTERNAL, INTERRUPTED, SOME_FAILED, USAGE, keep_freed_memory
 
 __all__ = ["DONE", "INTERNAL", "INTERRUPTED", "SOME_FAILED", "USAGE", "guarded", "main", "parser"]
@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--version", action="version", version=f"graphwright {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (train, evaluate, predict, data, report, export, reproduce):
+    for command in (train, evaluate, predict, serve, data, report, export, reproduce):
         command.add_parser(commands)
     return result
 

@@ -1,0 +1,165 @@
+"""The page and the JSON API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from graphwright import __version__
+from graphwright.server.catalogue import Sources
+from graphwright.server.guard import Guard, error_response
+from graphwright.server.limits import BusyError, Limits, RefusedError
+from graphwright.server.schema import (
+    Answer,
+    Error,
+    GivenExample,
+    GivenText,
+    ModelCard,
+    ModelName,
+    Row,
+    Top,
+)
+from graphwright.server.worker import Worker
+
+PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/drawing.js": ("drawing.js", "text/javascript; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+"""The only files that are ever sent."""
+JSON = "application/json"
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "Not a request that can be read."},
+    404: {"model": Error, "description": "There is no such model."},
+    408: {"model": Error, "description": "The request took too long to arrive."},
+    413: {"model": Error, "description": "Too large."},
+    422: {"model": Error, "description": "An input that cannot be used, or took too long."},
+    429: {"model": Error, "description": "Too many requests at the moment."},
+}
+
+
+def create_app(sources: Sources, limits: Limits | None = None, host: str = "127.0.0.1") -> FastAPI:
+    """The application; its worker lives as long as it does. host: the name by which it may be called."""
+    limits = limits or Limits()
+    worker = Worker(sources, limits)
+    cards: dict[str, bytes] = {}
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001
+        await worker.start()
+        yield
+        await worker.stop()
+
+    app = FastAPI(
+        title="graphwright",
+        version=__version__,
+        description="Whole graphs predicted from pictures, fingerprints, spectra and rows of tables.",
+        lifespan=living,
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.state.worker = worker
+    app.add_middleware(Guard, limits=limits, host=host)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(RefusedError, _refused)
+
+    def known(name: str) -> str:
+        if name not in sources:
+            raise HTTPException(404, f"There is no model {name[:60]!r}; /api/models lists them.")
+        return name
+
+    @app.get("/api/models", response_model=list[ModelCard], responses={429: REFUSED[429]})
+    async def models() -> Response:
+        """Every model that can be asked, what it takes, and examples."""
+        for name in sources:
+            if name not in cards:
+                try:
+                    cards[name] = await worker.ask({"ask": "card", "given": {"model": name}})
+                except BusyError:
+                    raise
+                except RefusedError:  # a run that cannot be loaded must not hide the others
+                    cards[name] = b""
+        return Response(b"[" + b",".join(filter(None, cards.values())) + b"]", media_type=JSON)
+
+    @app.post("/api/predict", response_model=Answer, responses=REFUSED)
+    async def predict(given: GivenText) -> Response:
+        """Predict from pasted text: SMILES, a peak list or a record, or a row of a table as JSON."""
+        known(given.model)
+        return Response(await worker.ask({"ask": "text", "given": given.model_dump()}), media_type=JSON)
+
+    @app.post("/api/predict/example", response_model=Answer, responses=REFUSED)
+    async def example(given: GivenExample) -> Response:
+        """Predict an input that the model has not seen and whose truth is known."""
+        known(given.model)
+        return Response(await worker.ask({"ask": "example", "given": given.model_dump()}), media_type=JSON)
+
+    @app.post(
+        "/api/predict/file",
+        response_model=Answer,
+        responses=REFUSED,
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            }
+        },
+    )
+    async def file(
+        request: Request,
+        model: Annotated[ModelName, Query()],
+        name: Annotated[str, Query(max_length=300, description="Of the file; only its ending counts.")] = "",
+        row: Annotated[Row, Query()] = 1,
+        top: Annotated[Top, Query()] = 5,
+    ) -> Response:
+        """Predict from a file's bytes, sent as the body."""
+        given = {"model": known(model), "name": name, "row": row, "top": top}
+        answer = await worker.ask({"ask": "file", "given": given}, await request.body())
+        return Response(answer, media_type=JSON)
+
+    for path, (asset, kind) in PAGE.items():
+        app.add_api_route(path, _asset(asset, kind), methods=["GET"], include_in_schema=False)
+    return app
+
+
+def _asset(name: str, kind: str) -> Any:
+    content = (files("graphwright.server") / "page" / name).read_bytes()
+
+    async def sent() -> Response:
+        return Response(content, media_type=kind)
+
+    return sent
+
+
+async def _http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, HTTPException)
+    sentences = {404: "There is nothing here.", 405: "This address does not take such a request."}
+    told = str(error.detail)
+    if told in ("Not Found", "Method Not Allowed"):
+        told = sentences.get(error.status_code, told)
+    return error_response(error.status_code, told, dict(error.headers or {}))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+    told = str(first["msg"]).removeprefix("Value error, ")
+    return error_response(422, f"{where[:80]}: {told}." if where else f"{told}.")
+
+
+async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    if isinstance(error, BusyError):
+        return error_response(429, str(error), {"Retry-After": "5"})
+    return error_response(422, str(error))

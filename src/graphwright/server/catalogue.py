@@ -1,0 +1,30 @@
+"""The fixed list of models that a server answers for: the shipped ones, and the runs of one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+SHIPPED = Path(__file__).parents[1] / "shipped"
+
+Sources = Mapping[str, tuple[str, str]]
+"""By name: where the model is, and whether it is `shipped` or a `run`."""
+
+
+def catalogue(runs: Path | None = None) -> Sources:
+    """Shipped models, then the runs in a folder; of one name the shipped model keeps it."""
+    sources = {path.parent.name: (str(path), "shipped") for path in sorted(SHIPPED.glob("*/model.json"))}
+    if runs is None:
+        return sources
+    if not runs.is_dir():
+        raise ValueError(f"{runs} is not a folder of runs")
+    found = (path for path in sorted(runs.resolve().iterdir()) if _is_run(path))
+    return sources | {_free(path.name, sources): (str(path), "run") for path in found}
+
+
+def _is_run(folder: Path) -> bool:
+    return any((folder / "checkpoints" / f"{name}.json").is_file() for name in ("best", "last"))
+
+
+def _free(name: str, taken: Sources) -> str:
+    return f"{name} (run)" if name in taken else name
