@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-SHIPPED = Path(__file__).parents[1] / "shipped"
+from graphwright.files import SHIPPED_MODELS
 
 Sources = Mapping[str, tuple[str, str]]
 """By name: where the model is, and whether it is `shipped` or a `run`."""
@@ -13,7 +13,7 @@ Sources = Mapping[str, tuple[str, str]]
 
 def catalogue(runs: Path | None = None) -> Sources:
     """Shipped models, then the runs in a folder; of one name the shipped model keeps it."""
-    sources = {path.parent.name: (str(path), "shipped") for path in sorted(SHIPPED.glob("*/model.json"))}
+    sources = {path.parent.name: (str(path), "shipped") for path in sorted(SHIPPED_MODELS.glob("*/model.json"))}
     if runs is None:
         return sources
     if not runs.is_dir():

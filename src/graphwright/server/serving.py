@@ -38,12 +38,14 @@ def serve(sources: Sources, host: str, port: int, limits: Limits, say: Callable[
 
 
 def _bound(host: str, port: int) -> socket.socket:
+    if not 0 <= port < 2**16:
+        raise ValueError(f"cannot listen at port {port}: it must be in 0..65535")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise OSError(f"cannot listen at {host}, port {port}: {error}") from error
     return listening
 

@@ -175,14 +175,14 @@ def _reply(answer: Callable[[dict[str, Any], bytes], str], question: dict[str, A
 
 
 def _answering(sources: Mapping[str, tuple[str, str]], limits: Limits) -> Callable[[dict[str, Any], bytes], str]:
-    import graphwright
+    from graphwright.inference import load_model
     from graphwright.server.cases import card, case_of_example, case_of_file, case_of_text
     from graphwright.server.predicting import Clock, answer
     from graphwright.server.schema import GivenExample, GivenText
 
     @lru_cache(LOADED)
     def loaded(name: str) -> Any:
-        return graphwright.load(sources[name][0])
+        return load_model(sources[name][0])
 
     def answered(question: dict[str, Any], data: bytes) -> str:
         given, name = question["given"], question["given"]["model"]

@@ -1,0 +1,38 @@
+"""One application for all tests of the API, one real server for those over HTTP."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from graphwright.server import catalogue, create_app
+
+HOME = "http://127.0.0.1"
+
+
+@pytest.fixture(scope="session")
+def client(tiny_run: Path) -> Iterator[TestClient]:
+    """For the shipped models and a run of three steps, beside which there is a folder that is none."""
+    (tiny_run.parent / "empty").mkdir()
+    with TestClient(create_app(catalogue(tiny_run.parent)), base_url=HOME) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where `graphwright serve` answers."""
+    log = tmp_path_factory.mktemp("server") / "log"
+    command = [sys.executable, "-m", "graphwright.cli.main", "serve", "--port", "0"]
+    with log.open("w") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline().decode()
+        found = re.search(r"http://[^ ]+", line)
+        assert found, line + Path(log).read_text()
+        yield found[0]
+        server.terminate()
+        server.wait(20)
+    assert "Traceback" not in Path(log).read_text()
