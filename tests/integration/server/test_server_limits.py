@@ -177,7 +177,7 @@ def test_a_full_queue_says_so():
 
 
 def test_a_request_that_does_not_arrive_is_cut_off():
-    async def application(scope, receive, send):
+    async def application(*_):
         raise AssertionError("nothing to answer yet")
 
     async def receive():
