@@ -13,6 +13,7 @@ from time import perf_counter, sleep
 
 from benchmarks.measurement import Measured, Remark, Row
 from graphwright.settings import CORES, Override, load_run
+from graphwright.tasks import task_of
 from graphwright.training.log import VALIDATION, read_log
 from graphwright.training.processes import cores
 
@@ -53,7 +54,7 @@ def measure_whole_machine(presets: Sequence[str] = TRAINED, further: Sequence[st
         figures = (milliseconds[0], f"one process, {count} threads", milliseconds[1])
         extras = {"samples_per_second": rates[0], "peer_samples_per_second": rates[1]}
         name = f"whole machine, {preset}"
-        yield Row(name, run.task.capacity, run.train.batch_size, count, *figures, extras=extras)
+        yield Row(name, task_of(run.task).capacity, run.train.batch_size, count, *figures, extras=extras)
 
 
 def measure_time_to_published(goal: Goal = PUBLISHED, further: Sequence[str] = ()) -> Measured:
@@ -80,7 +81,7 @@ def measure_time_to_published(goal: Goal = PUBLISHED, further: Sequence[str] = (
         title = f"to {goal.isomorphic} % and edit {goal.edit:.2f}, {name}"
         figures = (1000 * seconds, "conditional gradient", 1000 * peer[0])
         extras = {"minutes": seconds / 60, "samples": float(samples)}
-        yield Row(title, run.task.capacity, run.train.batch_size, cores(), *figures, extras=extras)
+        yield Row(title, task_of(run.task).capacity, run.train.batch_size, cores(), *figures, extras=extras)
 
 
 def _command(preset: str, folder: Path, options: Sequence[str]) -> list[str]:

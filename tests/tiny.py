@@ -13,7 +13,8 @@ from graphwright.losses import LossSettings
 from graphwright.matching import LearnedMatcher
 from graphwright.matching.learned import Temperature
 from graphwright.models import TargetEncoder
-from graphwright.settings import ColoringTask, Loss, Matching, Model, Run, Train
+from graphwright.settings import Loss, Matching, Model, Run, Train
+from graphwright.tasks.coloring import ColoringTask
 from graphwright.transport import EmbeddingPlan, l1_plan
 
 LABELLED = Vocabulary(("a", "b", "c"), ("none", "single", "double"))

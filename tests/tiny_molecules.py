@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from rdkit.Chem import Mol, MolFromSmiles
 
-from graphwright.settings import FingerprintTask, Run
-from graphwright.tasks.molecules import find_data
+from graphwright.settings import Run
+from graphwright.tasks.molecules import FingerprintTask, find_data
 from tiny import tiny_settings
 
 SMILES = [

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphwright.settings import Run, SpectrumTask
+from graphwright.settings import Run
 from graphwright.spectra import parse_adduct, parse_formula, table_of
 from graphwright.spectra.formula import ELECTRON_MASS, MASS
+from graphwright.tasks.spectra import SpectrumTask
 from graphwright.tasks.spectra.prepared import structure_of
 from tiny import tiny_settings
 

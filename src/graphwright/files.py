@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +50,22 @@ def shipped_table(name: str) -> Path | None:
     """The file of a data set that comes with the package, or None if none is called so."""
     path = SHIPPED_DATA / f"{name}.parquet"
     return path if path.is_file() else None
+
+
+def columns_of(path: Path, separator: str = "\t") -> set[str]:
+    """What a table calls its columns; none of a file that cannot be read, which its reader tells better."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            return set(pq.read_schema(path).names)
+        with path.open("rb") as file:
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            start = (gzip.GzipFile(fileobj=file) if packed else file).read(2**12)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return set()
+    line = (start.decode("utf-8-sig", "replace").splitlines() or [""])[0]
+    return {cell.strip().strip('"').lower() for cell in line.split(separator)}
 
 
 def draft_of(path: Path) -> Path:

@@ -9,9 +9,8 @@ import pytest
 
 from graphwright.graphs import Graph, is_isomorphic
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
-from graphwright.settings import SpectrumTask
 from graphwright.tasks import SPLITS
-from graphwright.tasks.spectra import MS2Scaffold, murcko_scaffold, prepared
+from graphwright.tasks.spectra import MS2Scaffold, SpectrumTask, murcko_scaffold, prepared
 from graphwright.tasks.spectra.baselines import baselines
 from graphwright.tasks.spectra.table import fold_place
 from graphwright.tasks.split import SPLIT_NAMES

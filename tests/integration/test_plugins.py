@@ -1,5 +1,7 @@
 """What another package adds is used through the command line, without a word of it in this one."""
 
+import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,150 @@ def test_an_unknown_encoder_is_an_error_before_anything_else(encoder, tmp_path):
     known = "fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum"
     assert f"--model.encoder must be one of {known}, got '{encoder}'" in message
     assert not (tmp_path / "run").exists()
+
+
+TASK = '''
+import hashlib
+from typing import Literal
+
+import torch
+
+from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.settings import Capacity, DataSettings, InputForm, Override
+from graphwright.tasks import BadInput, NamedInput, Samples, Task, TaskSettings, register_task
+
+LETTERS = "abc"
+START, PADDING = len(LETTERS), len(LETTERS) + 1
+
+
+class WordsTask(TaskSettings):
+    """Words: the letters of a word; the graph is the path of its letters."""
+
+    input_kinds = ("tokens",)
+    default_encoder = "tokens"
+
+    kind: Literal["words"] = "words"
+    """What is predicted from what: words, paths from their letters."""
+    data: str = "words.words"
+    """File with a word in every line."""
+    capacity: Capacity = 4
+    """Most letters of a word."""
+
+
+class Word:
+    def __init__(self, text):
+        self.text = text
+        path = [(at, at + 1) for at in range(len(text) - 1)]
+        self.graph = Graph.build(list(text), path, ["edge"] * len(path)).with_vocabulary(VOCABULARY)
+
+
+VOCABULARY = Vocabulary(nodes=tuple(LETTERS))
+
+
+def codes(texts):
+    longest = max(map(len, texts))
+    rows = [[START, *map(LETTERS.index, text), *[PADDING] * (longest - len(text))] for text in texts]
+    return torch.tensor(rows)
+
+
+class Words(Samples):
+    def __init__(self, texts, capacity):
+        self.texts, self.capacity = texts, capacity
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, index):
+        return Word(self.texts[index[0] if isinstance(index, tuple) else index])
+
+    def collate(self, samples):
+        graphs = GraphBatch.collate([sample.graph for sample in samples], self.capacity)
+        return codes([sample.text for sample in samples]), graphs
+
+    def digest(self):
+        return hashlib.sha256(repr(self.texts).encode()).hexdigest()
+
+
+@register_task(WordsTask)
+class FromWords(Task):
+    files = "words, one a line"
+
+    @classmethod
+    def settings_for(cls, source):
+        if not source.endswith(".words"):
+            return None
+        return DataSettings((Override("task.kind", "words"), Override("task.data", source)))
+
+    @property
+    def name(self):
+        return "words"
+
+    @property
+    def vocabulary(self):
+        return VOCABULARY
+
+    @property
+    def capacity(self):
+        return self.settings.capacity
+
+    @property
+    def input_form(self):
+        return InputForm("tokens", len(LETTERS))
+
+    def data(self, split, *, seed=None, limit=None):
+        with open(self.settings.data) as file:
+            texts = file.read().split()
+        start = {"train": 0, "validation": 1, "test": 2}[split]
+        return Words(texts[start::3][:limit], self.capacity)
+
+    def inputs(self, given):
+        return codes([given] if isinstance(given, str) else given)
+
+    def read(self, path):
+        for number, text in enumerate(path.read_text().split(), 1):
+            if set(text) <= set(LETTERS):
+                yield NamedInput(f"{path}:{number}", f"{path.stem}-{number}", text)
+            else:
+                yield BadInput(f"{path}:{number}: {text!r} has other letters than {LETTERS}")
+
+    def input_of(self, sample):
+        return sample.text
+'''
+
+
+def test_a_task_of_another_package(tmp_path):
+    plugins = write_plugin(tmp_path, "some_words", TASK)
+    words = ["".join(each) for size in (2, 3, 4) for each in product("abc", repeat=size)]
+    data = tmp_path / "mine.words"
+    data.write_text("\n".join(words))
+    settings = [f"--{key}={value}" for key, value in TINY.items() if key not in ("task.min_size", "task.samples")]
+
+    def done(*words: str) -> str:
+        result = graphwright_with(plugins, *words)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    folder = tmp_path / "run"
+    done("train", str(data), f"--out={folder}", "--model.encoder_heads=2", *settings)
+    config = (folder / "config.yaml").read_text()
+    assert 'kind: "words"' in config
+    assert "# Most letters of a word." in config
+    assert 'encoder: "tokens"' in config
+    assert (folder / "samples.png").exists()
+    facts = tmp_path / "facts.json"
+    done("evaluate", str(folder), "--samples=5", f"--json={facts}")
+    assert json.loads(facts.read_text())["task"] == "words"
+    asked, answered = tmp_path / "asked.txt", tmp_path / "answered.json"
+    asked.write_text("abc\ncab\nxyz\n")
+    predicted = graphwright_with(
+        plugins, "predict", str(folder), str(asked), f"--json={answered}", f"--draw={tmp_path}"
+    )
+    assert (predicted.returncode, "'xyz' has other letters than abc" in predicted.stderr) == (1, True)
+    assert [each["file"] for each in json.loads(answered.read_text())] == [f"{asked}:1", f"{asked}:2"]
+    assert "<svg" in (tmp_path / "asked-1.svg").read_text()
+    assert "node labels found" in done("data", "inspect", str(data), f"--out={tmp_path / 'sheet.png'}")
+
+
+def test_a_task_that_nobody_has_registered_is_refused_by_name(tmp_path):
+    expected = "--task.kind must be one of coloring, fingerprint, spectrum, table, got 'words'"
+    assert expected in refused(tmp_path, "--task.kind=words")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from graphwright.settings import Run
-from graphwright.tasks.coloring import ColoringDataset, coloring_config
+from graphwright.tasks.coloring import ColoringDataset
 from graphwright.training import TrainingModel, build, loop, train
 from graphwright.training.schedule import StepOrder
 from tiny import WITH_STATE, tiny_settings
@@ -47,7 +47,7 @@ def gradients(
     model = build(run).double()
     wrapped = wrap(model)
     wrapped.train()
-    data = ColoringDataset(coloring_config(run.task), "train")
+    data = ColoringDataset(run.task.config, "train")
     order = StepOrder(len(data), run.train.batch_size, 0, rank=rank, ranks=ranks)
     found = {}
     for step, (batch, _) in enumerate(zip(order, range(STEPS), strict=False)):

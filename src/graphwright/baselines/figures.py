@@ -10,7 +10,6 @@ from graphwright.baselines.nearest import NearestSettings
 from graphwright.baselines.predict import NEAREST, answer
 from graphwright.inference.evaluate import Evaluated
 from graphwright.metrics import evaluate_graphs
-from graphwright.tasks.coloring import Coloring
 
 
 def _unseen(count: int) -> None:
@@ -23,7 +22,7 @@ def nearest_figures(result: Evaluated, advance: Callable[[int], None] = _unseen)
     Generated training samples are searched in part, those of files all. `method` says how.
     """
     task, evaluation = result.model.task, result.evaluation
-    settings = NearestSettings() if isinstance(task, Coloring) else NearestSettings(references=None)
+    settings = NearestSettings() if task.generated else NearestSettings(references=None)
     answered = answer(NEAREST, task, result.data, evaluation.indices, settings=settings, advance=advance)
     report = replace(evaluate_graphs(answered.graphs, evaluation.targets), groups=evaluation.report.groups)
     extras = task.extras(answered.graphs, evaluation.targets)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphwright.baselines.likeness import Likeness
 from graphwright.baselines.references import References
+from graphwright.tasks import Likeness
 
 REFERENCES_TOGETHER = 512
 """Training samples in memory at a time: there may be any number of them."""

@@ -9,13 +9,13 @@ from time import perf_counter
 from torch import nn
 
 from graphwright.baselines.barycentre import BarycentreSettings, SizeRule, barycentre, vote
-from graphwright.baselines.likeness import Likeness, likeness_of
 from graphwright.baselines.nearest import NearestSettings, nearest
 from graphwright.baselines.prediction import BaselinePrediction
 from graphwright.baselines.references import references_of
 from graphwright.baselines.weights import RidgeWeights, largest
 from graphwright.settings import Run
-from graphwright.tasks import Samples, Task, task_of
+from graphwright.tasks import Likeness, Samples, Task, task_of
+from graphwright.tasks.likeness import EncoderLikeness
 from graphwright.tasks.split import SPLITS
 
 NEAREST, BARYCENTRE, BARYCENTRE_TRUE_SIZE = "nearest", "barycentre", "barycentre-true-size"
@@ -53,6 +53,11 @@ def predict_baseline(
     task = task_of(run.task)
     samples = task.data(chosen, limit=max(indices, default=0) + 1)
     return answer(name, task, samples, indices, settings=settings, encoder=encoder, advance=advance)
+
+
+def likeness_of(task: Task, encoder: nn.Module | None = None) -> Likeness:
+    """How a task's inputs are compared: by an encoder's features if one is given, else as they are."""
+    return task.likeness() if encoder is None else EncoderLikeness(encoder)
 
 
 def answer(

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphwright.graphs import Graph
-from graphwright.settings import TrainingUnit
 from graphwright.tasks import Samples, Task
-from graphwright.tasks.spectra import MS2Scaffold
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +33,7 @@ def references_of(task: Task, count: int | None, seed: int = 0) -> References:
     """
     if count is not None and count < 1:
         raise ValueError(f"references must be at least 1, got {count}")
-    if isinstance(task, MS2Scaffold):
-        # Training may go by molecules, of which only the first spectrum would be seen here.
-        every = task.settings.model_copy(update={"unit": TrainingUnit.SPECTRUM})
-        samples: Samples = MS2Scaffold(every).data("train")
-    else:
-        samples = task.data("train")
+    samples = task.references()
     if count is None or count >= len(samples):
         return References(samples, list(range(len(samples))))
     drawn = np.random.default_rng(seed).choice(len(samples), count, replace=False)

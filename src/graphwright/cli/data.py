@@ -19,7 +19,7 @@ from rich.table import Table
 
 from graphwright.cli.process import DONE, INTERRUPTED
 from graphwright.settings import load_run
-from graphwright.tasks import SPLITS, Explaining, Rejection, Selective, task_of
+from graphwright.tasks import SPLITS, Rejection, task_of
 from graphwright.training.interrupt import Interrupts
 
 if TYPE_CHECKING:
@@ -59,20 +59,18 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     if arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
     task = task_of(load_run(arguments.source).task)
-    if isinstance(task, Explaining):
-        # Before the samples: where there is none in this split, this says why.
-        console.print(_table(task.explained()))
-        for each in task.rejections():
+    explained, rejected = task.explained(), task.rejections()
+    # Before the samples: where there is none in this split, this says why.
+    if explained:
+        console.print(_table(explained))
+        for each in rejected:
             console.print(f"unusable: {each.detail}", markup=False, highlight=False, soft_wrap=True)
     whole = task.data(arguments.split)
     # Not one of the samples looked at may stand in for an unusable row.
     data = task.data(arguments.split, limit=arguments.samples)
     count = min(arguments.samples, len(data))
     rows = task.statistics(data[index] for index in track(range(count), console=console, transient=True))
-    if isinstance(task, Explaining):
-        rejected: Sequence[Rejection] = task.rejections()
-    else:
-        rejected = data.rejected if isinstance(data, Selective) else ()
+    rejected = rejected or list(data.rejected)
     console.print(_table([("samples in the split", f"{len(whole):,}"), *rows, *_rejections(rejected)]))
     if arguments.rejected is not None:
         _list(arguments.rejected, rejected)

@@ -17,7 +17,7 @@ from graphwright.cli.options import add_decode_option, chosen_decoder
 from graphwright.inference.decoders import Decoder
 from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved
 from graphwright.inference.model import load_model
-from graphwright.tasks import SPLITS, Compared, unusable_rows
+from graphwright.tasks import SPLITS
 
 HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows", "method")
 """What the table of figures leaves out."""
@@ -81,10 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     seconds = perf_counter() - begun
     facts = result.figures() | {"decode": decoder.value, "seconds": seconds}
-    unusable = unusable_rows(result.data)
+    unusable = result.data.unusable()
     if unusable:
         facts["unusable_rows"] = unusable
-    compared = arguments.baseline and isinstance(model.task, Compared)
+    compared = arguments.baseline and model.task.own_baselines
     baseline = _nearest(result, console) if arguments.baseline and not compared else None
     if baseline is not None:
         facts["baseline"] = baseline

@@ -21,7 +21,7 @@ from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import Decoder
 from graphwright.inference.model import PredictedGraph, SavedModel, load_model
-from graphwright.tasks import BadInput, Describing, Informed, NamedInput, Task
+from graphwright.tasks import BadInput, NamedInput, Task
 
 BATCH = 128
 WIDE = 250
@@ -110,8 +110,9 @@ def _with_formula(task: Task, text: str | None, decoder: Decoder) -> tuple[Task,
     """The task that reads the inputs, and the formula that every graph must have."""
     if text is None:
         return task, None
-    if isinstance(task, Informed):
-        return task.with_formula(text), None
+    informed = task.with_formula(text)
+    if informed is not None:
+        return informed, None
     if decoder not in (Decoder.VALID, Decoder.KNOWN):
         raise ValueError(f"--formula needs --decode valid or known: {decoder} decoding knows nothing of it")
     return task, Formula.parse(text)
@@ -187,8 +188,9 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
 def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, Any]:
     first = _ranked(predicted)[0]
     row: dict[str, Any] = {"file": one.name, "confidence": predicted.confidence} | _described(task, first)
-    if isinstance(task, Describing):
-        row["input"] = task.facts(one.value)
+    facts = task.facts(one.value)
+    if facts:
+        row["input"] = facts
     if predicted.candidates:
         row["candidates"] = [
             {"probability": each.probability, "share": each.share, "proved": each.proved}

@@ -25,13 +25,12 @@ from graphwright.settings import (
     Override,
     Run,
     SettingsError,
-    TableTask,
-    is_table_data,
+    data_settings,
     load_run,
     presets,
     sections,
 )
-from graphwright.tasks.table import Table, choose
+from graphwright.tasks import Choice, task_of
 from graphwright.training.console import Display
 from graphwright.training.processes import cores, on_cores
 
@@ -149,9 +148,7 @@ def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan
     settings = load_run(source, overrides)
     folder = out or run_folder.default_folder(source)
     run_folder.refuse_used(folder)
-    if not is_table_data(source) or not isinstance(settings.task, TableTask):
-        return Plan(settings, folder, None)
-    choice = choose(Table(settings.task))
+    choice = Choice() if data_settings(source) is None else task_of(settings.task).choice()
     return Plan(load_run(source, [*choice.overrides, *overrides]), folder, None, choice.lines)
 
 

@@ -27,6 +27,7 @@ from graphwright.inference.model import SavedModel, load_model, shipped_names
 from graphwright.inference.record import run_record
 from graphwright.report import comparison_sheet, pick_examples
 from graphwright.settings import TaskSettings
+from graphwright.tasks import task_of
 
 SHOWN = 3
 """Examples of each task."""
@@ -134,4 +135,5 @@ def _shipped(configurations: Sequence[Configuration], scale: Scale) -> dict[str,
 def _distance(first: TaskSettings, second: TaskSettings) -> tuple[int, int]:
     """How far two tasks of one kind are apart: in capacity, then in how many settings."""
     ours, theirs = first.model_dump(), second.model_dump()
-    return abs(first.capacity - second.capacity), sum(value != theirs.get(name) for name, value in ours.items())
+    sizes = abs(task_of(first).capacity - task_of(second).capacity)
+    return sizes, sum(value != theirs.get(name) for name, value in ours.items())

@@ -14,6 +14,7 @@ from graphwright.experiments.grid import Configuration, Grid, Scale
 from graphwright.experiments.job import Job
 from graphwright.experiments.store import SAMPLES, State, Store
 from graphwright.metrics import METRICS, Interval
+from graphwright.tasks import task_of
 from graphwright.transport import Order
 
 RESAMPLES = 2000
@@ -196,14 +197,9 @@ def markdown(grid: Grid, scale: Scale, rows: Sequence[Row]) -> str:
 
 def _heading(column: str, rows: Sequence[Row]) -> str:
     jobs = rows[0].measured.configuration.jobs
-    task = jobs[0].run.task
-    shown = {
-        "coloring": f"Coloring {task.capacity}",
-        "fingerprint": "Fingerprint2Molecule",
-        "spectrum": "MS2Scaffold",
-    }
-    data = getattr(task, "data", None)
-    own = f"{shown[task.kind]}{f', data {data}' if data else ''}, N = {task.capacity}"
+    task = task_of(jobs[0].run.task)
+    data = getattr(task.settings, "data", None)
+    own = f"{task.heading}{f', data {data}' if data else ''}, N = {task.capacity}"
     return f"{column} (here {own}, {jobs[0].samples} test samples at most)"
 
 

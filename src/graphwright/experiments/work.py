@@ -28,7 +28,7 @@ from graphwright.inference.record import commit, hardware, run_record
 from graphwright.metrics import METRICS, Report, evaluate_graphs
 from graphwright.metrics.metric import HEADLINES, Values
 from graphwright.settings import Loss, Run
-from graphwright.tasks import Grouped, task_of
+from graphwright.tasks import task_of
 from graphwright.training import train
 from graphwright.training.log import VALIDATION, read_log
 from graphwright.training.processes import threads as torch_threads
@@ -175,7 +175,8 @@ def evaluate_untrained(job: Job) -> EvaluatedBaseline:
     answered = predict_baseline(job.baseline, job.run, indices, "test", settings=settings)
     _, target = data.batch(indices)
     targets = target.graphs()
-    groups = data.membership(indices).groups if isinstance(data, Grouped) else None
+    membership = data.membership(indices)
+    groups = None if membership is None else membership.groups
     report = evaluate_graphs(answered.graphs, targets, groups=groups)
     figures: dict[str, Any] = {"task": task.name} | report.to_json()
     for extra in task.extras(answered.graphs, targets):

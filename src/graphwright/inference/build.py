@@ -54,6 +54,5 @@ def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor
 
 def slots(run: Run) -> int:
     """How many slots the predictor has."""
-    if run.model.slots is SlotKind.LEARNED:
-        return run.task.capacity
-    return kept_tokens(run.task.capacity) + run.model.spare_slots
+    capacity = task_of(run.task).capacity
+    return capacity if run.model.slots is SlotKind.LEARNED else kept_tokens(capacity) + run.model.spare_slots

@@ -13,7 +13,7 @@ from graphwright.graphs import Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS
 from graphwright.known import Known, known_candidates
 from graphwright.models import Inputs
-from graphwright.tasks import Checking, Task
+from graphwright.tasks import Task
 
 Bounds = Sequence[Formula | None]
 """For every sample a formula that its graph obeys, or None."""
@@ -75,10 +75,10 @@ seconds are for programs that do not end. A poor model's candidates are a few gr
 
 def default_decoder(task: Task) -> Decoder:
     """The one that answers best where nobody asks for another: a checked answer, where a task can check."""
-    return Decoder.FINGERPRINT if isinstance(task, Checking) else Decoder.PLAIN
+    return Decoder.FINGERPRINT if task.checks_answers else Decoder.PLAIN
 
 
-def check_decoder(decoder: Decoder, vocabulary: Vocabulary, checking: Checking | None = None) -> None:
+def check_decoder(decoder: Decoder, vocabulary: Vocabulary, checking: Task | None = None) -> None:
     """Refuse a decoder that graphs of this vocabulary, or inputs that nobody can check, do not have."""
     if decoder is Decoder.VALID and vocabulary.edges != BONDS:
         raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
@@ -95,7 +95,7 @@ def candidates(
     effort: Effort = PREDICTING,
     formulas: Bounds | None = None,
     known: Known | None = None,
-    checking: Checking | None = None,
+    checking: Task | None = None,
     inputs: Inputs | None = None,
 ) -> list[Candidates]:
     """For every sample its best distinct graphs, up to `count`; valid and known ones obey the formulas.
@@ -127,7 +127,7 @@ def candidates(
     )
 
 
-def ranking(decoder: Decoder, count: int, known: Known | None = None, checking: Checking | None = None) -> Ranking:
+def ranking(decoder: Decoder, count: int, known: Known | None = None, checking: Task | None = None) -> Ranking:
     """The `candidates` of the many predictions of an evaluation."""
     return lambda prediction, vocabulary, formulas, inputs=None, /: candidates(
         prediction,

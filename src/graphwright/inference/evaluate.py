@@ -21,7 +21,7 @@ from graphwright.inference.model import SavedModel
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import METRICS, AlignedSlots, Report, bootstrap_interval, evaluate_graphs
 from graphwright.models import inputs_to
-from graphwright.tasks import Bounded, Compared, Extra, Grouped, Samples, Split
+from graphwright.tasks import Extra, Samples, Split
 from graphwright.tasks.membership import Membership
 from graphwright.tasks.spectra.molecule_means import molecule_means
 from graphwright.transport import Relaxation, SelfLoops, aligning_plan, round_to_permutation
@@ -109,7 +109,7 @@ def evaluate_predictor(
             prediction = predictor(inputs_to(inputs, device)).graphs
             slots.append(harden(prediction, vocabulary))
             if rank is not None:
-                bounds = samples.bounds(chosen) if isinstance(samples, Bounded) else None
+                bounds = samples.bounds(chosen)
                 ranked += rank(prediction, vocabulary, bounds, inputs)
             assignments.append(alignments(prediction, target.to(device), loss))
             targets += target.graphs()
@@ -203,10 +203,10 @@ def evaluate_saved(
         extras.append(Extra("decode_proved", _proved(evaluation)))
     if decoder is Decoder.FINGERPRINT:
         extras = _checked(extras, evaluation)
-    if not isinstance(data, Grouped):
+    membership = data.membership(evaluation.indices)
+    if membership is None:
         return Evaluated(model, data, evaluation, extras, decoder=decoder)
     # Spectra of a formula are not independent: intervals are by resampling formulas.
-    membership = data.membership(evaluation.indices)
     grouped = replace(evaluation, report=replace(evaluation.report, groups=membership.groups))
     return Evaluated(model, data, grouped, extras, membership, decoder)
 
@@ -258,7 +258,7 @@ def baseline_figures(result: Evaluated) -> dict[str, dict[str, Any]]:
     by resampling formulas: of the difference, since both err on the same hard molecules.
     """
     task, evaluation, membership = result.model.task, result.evaluation, result.membership
-    if not isinstance(task, Compared) or membership is None:
+    if not task.own_baselines or membership is None:
         raise ValueError(f"there are no simple methods to compare with for {task.name}")
     facts = {}
     for each in task.baselines(result.data, evaluation.indices):

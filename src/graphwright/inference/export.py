@@ -21,7 +21,6 @@ from graphwright.inference.record import run_record, sessions_of
 from graphwright.known import Library, Memory, Recogniser
 from graphwright.known.calibration import temperature
 from graphwright.known.library import check_recognised
-from graphwright.tasks import Bounded
 
 INDEPENDENT = (
     "The confidence that `predict` prints takes the decisions as independent; it ranks predictions and is not "
@@ -169,7 +168,7 @@ def calibrated_temperature(model: SavedModel) -> float:
         if known is None:
             raise ValueError("a model that recognises no graphs has no confidence in them")
         check_recognised(known, len(library))
-        bounds = data.bounds(chosen) if isinstance(data, Bounded) else [None] * len(chosen)
+        bounds = data.bounds(chosen) or [None] * len(chosen)
         for row, bound, graph in zip(known.double().numpy(), bounds, target.graphs(), strict=True):
             allowed = library.contents.within(bound, model.vocabulary)
             if len(allowed):

@@ -23,7 +23,7 @@ from graphwright.inference.decoders import PREDICTING, Decoder, candidates, defa
 from graphwright.known import Known, Library, Memory, Placement, Recalling
 from graphwright.models import GraphPredictor
 from graphwright.settings import MatchingKind, Run
-from graphwright.tasks import Bounding, Checking, Remembering, Task, known_graphs, task_of
+from graphwright.tasks import Task, known_graphs, task_of
 
 MODEL_NAME = "model"
 PREDICTOR = "model.predictor."
@@ -75,9 +75,9 @@ class SavedModel:
         return Decoder(self.facts.get("decoder", default_decoder(self.task)))
 
     @property
-    def checking(self) -> Checking | None:
+    def checking(self) -> Task | None:
         """What checks its answers against the inputs, if anything does."""
-        return self.task if isinstance(self.task, Checking) else None
+        return self.task if self.task.checks_answers else None
 
     @cached_property
     def known(self) -> Known:
@@ -94,7 +94,7 @@ class SavedModel:
 
         Nor where it was handed on with known graphs alone: it answers as it did then, and needs no data.
         """
-        if self.predictor.recogniser is None or not isinstance(self.task, Remembering):
+        if self.predictor.recogniser is None:
             return None
         if self.remembered is None and self.library is None:
             return self.task.memory(self.known.library)
@@ -106,7 +106,7 @@ class SavedModel:
 
     @cached_property
     def _recalling(self) -> GraphPredictor | Recalling:
-        if self.memory is None or not isinstance(self.task, Remembering):
+        if self.memory is None:
             return self.predictor
         return Recalling(self.predictor, self.memory, self.task.bags).eval()
 
@@ -141,7 +141,7 @@ class SavedModel:
         inputs = self.task.inputs(given)
         prediction = self.answering(decoder)(inputs).graphs
         if top != 1 or decoder is not Decoder.PLAIN:
-            bounds = self.task.bounds(given) if isinstance(self.task, Bounding) else None
+            bounds = self.task.input_bounds(given)
             if formula is not None:
                 bounds = [formula] * len(prediction)
             known = self.known if decoder is Decoder.KNOWN else None

@@ -201,7 +201,7 @@ def _coloring_example(model: SavedModel, given: GivenExample) -> Case:
     noise = config.noise if given.noise is None else min(given.noise, MOST_NOISE)
     # Another number of regions in a picture of the same side.
     config = replace(config, capacity=regions, min_size=regions, noise=noise)
-    data = ColoringDataset(config, "test", seed=model.run.task.seed)  # type: ignore[union-attr]
+    data = ColoringDataset(config, "test", seed=model.run.task.seed)  # type: ignore[attr-defined]
     sample = data[given.number % len(data)]
     shown = Input(
         name=f"example {given.number}",
@@ -352,7 +352,7 @@ def _spectrum_input(spectrum: Spectrum, name: str) -> Input:
 
 
 def _encoded_spectrum(model: SavedModel, given: Any, name: str) -> Input:
-    facts = model.task.facts(given)  # type: ignore[attr-defined]
+    facts = model.task.facts(given)
     peaks = [Peak(mz=each["mz"], intensity=each["intensity"], formula=each["formula"]) for each in facts["peaks"]]
     said = [facts["formula"]] if facts["formula"] else []
     return _peaks_input(name, peaks, float(given.precursor[0]) * 1000 or None, said)

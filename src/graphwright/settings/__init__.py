@@ -3,7 +3,7 @@
 from graphwright.settings.base import SettingsError
 from graphwright.settings.choices import ENCODERS, MATCHINGS, InputForm, encoders_of
 from graphwright.settings.options import Option, Section, options, sections
-from graphwright.settings.overrides import BUDGET, Override
+from graphwright.settings.overrides import BUDGET, DataSettings, Override
 from graphwright.settings.schema import (
     CORES,
     Accelerator,
@@ -24,22 +24,14 @@ from graphwright.settings.schema import (
 from graphwright.settings.source import (
     CONFIG,
     Preset,
+    data_settings,
     find_preset,
     is_run_folder,
-    is_table_data,
     load_run,
     presets,
     settings_file,
 )
-from graphwright.settings.tasks import (
-    ColoringTask,
-    FingerprintTask,
-    PeakTokens,
-    SpectrumTask,
-    TableTask,
-    TaskSettings,
-    TrainingUnit,
-)
+from graphwright.settings.tasks import TASKS, Capacity, TaskSettings
 from graphwright.settings.yaml_file import to_yaml
 
 __all__ = [
@@ -48,11 +40,12 @@ __all__ = [
     "CORES",
     "ENCODERS",
     "MATCHINGS",
+    "TASKS",
     "Accelerator",
+    "Capacity",
     "Clock",
-    "ColoringTask",
     "CostKind",
-    "FingerprintTask",
+    "DataSettings",
     "InputForm",
     "Loss",
     "Matching",
@@ -62,7 +55,6 @@ __all__ = [
     "Option",
     "Override",
     "PairKind",
-    "PeakTokens",
     "PlanKind",
     "Precision",
     "Preset",
@@ -70,15 +62,12 @@ __all__ = [
     "Section",
     "SettingsError",
     "SlotKind",
-    "SpectrumTask",
-    "TableTask",
     "TaskSettings",
     "Train",
-    "TrainingUnit",
+    "data_settings",
     "encoders_of",
     "find_preset",
     "is_run_folder",
-    "is_table_data",
     "load_run",
     "options",
     "presets",

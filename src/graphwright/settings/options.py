@@ -8,6 +8,7 @@ from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from typing import Any
 
+from graphwright.settings.base import Settings
 from graphwright.settings.schema import Run
 from graphwright.settings.tasks import TASKS
 
@@ -53,14 +54,13 @@ class Section:
 @cache
 def sections() -> tuple[Section, ...]:
     """All sections, in the schema's order; the task's comes once for every kind of task."""
-    schema = Run.model_json_schema()
-    definitions, defaults = schema["$defs"], Run()
+    defaults = Run()
     result = []
-    for name, reference in schema["properties"].items():
+    for name in Run.model_fields:
         if name == "task":
-            result += [_section(name, definitions[task.__name__], task(), kind) for kind, task in TASKS.items()]
+            result += [_section(name, TASKS[kind].settings_class.model_validate({}), kind) for kind in TASKS]
         else:
-            result.append(_section(name, _resolve(reference, definitions), getattr(defaults, name), None))
+            result.append(_section(name, getattr(defaults, name), None))
     return tuple(result)
 
 
@@ -113,13 +113,15 @@ def _name_likeness(name: str, known: str) -> float:
     return SHORTENED + (1 - SHORTENED) * ratio if shortened else ratio
 
 
-def _section(name: str, found: Mapping[str, Any], defaults: Any, kind: str | None) -> Section:
-    definitions = Run.model_json_schema()["$defs"]
+def _section(name: str, defaults: Settings, kind: str | None) -> Section:
+    schema = type(defaults).model_json_schema()
+    # The kind says what all others mean.
+    fields = sorted(schema["properties"].items(), key=lambda field: field[0] != "kind" or kind is None)
     options = tuple(
-        _option(name, field, _resolve(part, definitions), getattr(defaults, field))
-        for field, part in found["properties"].items()
+        _option(name, field, _resolve(part, schema.get("$defs", {})), getattr(defaults, field))
+        for field, part in fields
     )
-    return Section(name, found.get("description", ""), options, kind)
+    return Section(name, schema.get("description", ""), options, kind)
 
 
 def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,7 +137,7 @@ def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[st
 def _option(section: str, name: str, part: Mapping[str, Any], default: object) -> Option:
     kinds = part.get("anyOf", [part])
     value = next(kind for kind in kinds if kind.get("type") != "null")
-    if "const" in value:  # the kind of a task: each of them knows only its own
+    if (section, name) == ("task", "kind"):  # each kind of settings knows only its own
         value = {"enum": list(TASKS)}
     nullable = len(kinds) > 1
     return Option(

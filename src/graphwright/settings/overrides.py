@@ -50,6 +50,14 @@ class Override:
         return self.key in BUDGET and self.setting is not None
 
 
+@dataclass(frozen=True)
+class DataSettings:
+    """What data alone are trained with: settings, on top of a preset's if one is named."""
+
+    overrides: tuple[Override, ...]
+    preset: str | None = None
+
+
 def unknown(key: str, shown: str) -> SettingsError:
     """The error about a key that is no option."""
     near = nearest(key)

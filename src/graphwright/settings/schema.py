@@ -12,7 +12,7 @@ from graphwright.losses import PenaltyDirection
 from graphwright.metrics import METRICS
 from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
 from graphwright.settings.choices import ENCODERS, NameIn, encoders_of
-from graphwright.settings.tasks import TASKS, AnyTask, ColoringTask, task_kind
+from graphwright.settings.tasks import TASKS, AnyTask, default_task, task_kind
 from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation, SelfLoops
 
 CORES = "cores"
@@ -304,7 +304,7 @@ class Train(Settings):
 class Run(Settings):
     """A whole run."""
 
-    task: AnyTask = ColoringTask()
+    task: AnyTask = Field(default_factory=default_task)
     model: Model = Model()
     matching: Matching = Matching()
     loss: Loss = Loss()
@@ -316,13 +316,13 @@ class Run(Settings):
         """Without a word about the encoder, the task's own is meant."""
         if not isinstance(given, dict):
             return given
-        task = TASKS.get(task_kind(given.get("task")))
+        kind = task_kind(given.get("task"))
         model = given.get("model", {})
         if isinstance(model, Model) and "encoder" not in model.model_fields_set:
             model = model.model_dump(exclude_unset=True)
-        if task is None or not isinstance(model, dict) or "encoder" in model:
+        if kind not in TASKS or not isinstance(model, dict) or "encoder" in model:
             return given
-        return {**given, "model": {**model, "encoder": task.default_encoder}}
+        return {**given, "model": {**model, "encoder": TASKS[kind].settings_class.default_encoder}}
 
     @model_validator(mode="after")
     def _encoder_reads_the_task(self) -> Self:

@@ -1,59 +1,51 @@
 """Tasks: what is predicted, from what, and where the samples come from."""
 
+from graphwright.settings import TaskSettings
 from graphwright.tasks.known_graphs import known_graphs
-from graphwright.tasks.registry import Resolved, resolve, resolved, task_of
+from graphwright.tasks.likeness import Likeness
+from graphwright.tasks.membership import Membership
+from graphwright.tasks.resolved import Resolved, resolve, resolved
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.task import (
     BadInput,
     Baseline,
-    Bounded,
-    Bounding,
-    Checking,
-    Compared,
-    Describing,
-    Explaining,
+    Choice,
     Extra,
-    Grouped,
-    Informed,
     NamedInput,
     Order,
-    Ordered,
-    Owned,
     Rejection,
-    Remembering,
     Samples,
-    Selective,
     Task,
-    unusable_rows,
+    register_task,
+    task_of,
 )
+
+# Their import registers the tasks that come along, in the order of which the first named has its word last.
+from graphwright.tasks import coloring, molecules, spectra, table  # isort: skip
 
 __all__ = [
     "SPLITS",
     "BadInput",
     "Baseline",
-    "Bounded",
-    "Bounding",
-    "Checking",
-    "Compared",
-    "Describing",
-    "Explaining",
+    "Choice",
     "Extra",
-    "Grouped",
-    "Informed",
+    "Likeness",
+    "Membership",
     "NamedInput",
     "Order",
-    "Ordered",
-    "Owned",
     "Rejection",
-    "Remembering",
     "Resolved",
     "Samples",
-    "Selective",
     "Split",
     "Task",
+    "TaskSettings",
+    "coloring",
     "known_graphs",
+    "molecules",
+    "register_task",
     "resolve",
     "resolved",
+    "spectra",
+    "table",
     "task_of",
-    "unusable_rows",
 ]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
+from torch.utils.data import Dataset
 
 from graphwright.decoding import Candidates, Formula
-from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
+from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, draw, layout
 from graphwright.known import Library
 from graphwright.known.memory import Bag, Memory
-from graphwright.models import Inputs
-from graphwright.settings import Model
+from graphwright.models import Inputs, build_encoder
+from graphwright.settings import TASKS, DataSettings, InputForm, Model, Override, TaskSettings
+from graphwright.tasks.likeness import Likeness
 from graphwright.tasks.membership import Membership
 from graphwright.tasks.split import Split
 
@@ -38,76 +41,6 @@ class Rejection:
     text: str = ""
 
 
-class Samples(Protocol):
-    """A split of a data set: `samples[index]` is a sample as it is, `samples[index, epoch]` as training has it."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int | tuple[int, int], /) -> Any: ...
-
-    def collate(self, samples: Sequence[Any]) -> tuple[Inputs, GraphBatch]:
-        """Inputs (b, ...) and padded targets of some samples."""
-
-    def batch(self, indices: Sequence[int]) -> tuple[Inputs, GraphBatch]:
-        """Inputs and targets of the samples at these indices, as they are."""
-
-    def graph(self, index: int) -> Graph:
-        """The graph of a sample as it is, without its input where that takes time to make."""
-
-    def digest(self) -> str:
-        """SHA-256 that tells these data from others."""
-
-
-@runtime_checkable
-class Selective(Protocol):
-    """Samples of a file some of whose rows may be unusable."""
-
-    @property
-    def rejected(self) -> Sequence[Rejection]:
-        """The unusable rows among those looked at so far, in this process."""
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """Samples that know how many unusable rows were met, in this process and in data workers."""
-
-    def unusable(self) -> dict[str, int]:
-        """Rows by reason, the commonest first."""
-
-
-def unusable_rows(samples: Samples) -> dict[str, int]:
-    """Rows that no sample was made of so far, by reason, the commonest first."""
-    if isinstance(samples, Counting):
-        return samples.unusable()
-    if isinstance(samples, Selective):
-        return dict(Counter(each.reason for each in samples.rejected).most_common())
-    return {}
-
-
-@runtime_checkable
-class Grouped(Protocol):
-    """Samples several of which may be of one molecule, so that figures by molecule say more."""
-
-    def membership(self, indices: Sequence[int]) -> Membership:
-        """Molecules and formulas of some samples."""
-
-
-@runtime_checkable
-class Owned(Protocol):
-    """Samples that know which tokens of an input can stand for which node of its graph."""
-
-    owners: bool
-    """Whether batches say so, in `GraphBatch.owners`: only to train a model whose slots are tokens."""
-
-
-@runtime_checkable
-class Bounded(Protocol):
-    """Samples of whose graphs it is known how many atoms of each element they have at most."""
-
-    def bounds(self, indices: Sequence[int]) -> list[Formula | None]:
-        """The bounds of some samples, None where there is none."""
-
-
 class Order(Protocol):
     """Batches of (index, epoch) for ever, a pure function of seed, step and rank."""
 
@@ -118,12 +51,59 @@ class Order(Protocol):
     def __iter__(self) -> Iterator[list[tuple[int, int]]]: ...
 
 
-@runtime_checkable
-class Ordered(Protocol):
-    """Samples that want to be read in an order of their own, such as block by block."""
+class Samples(Dataset[Any], ABC):
+    """A split of a data set: `samples[index]` is a sample as it is, `samples[index, epoch]` as training has it.
 
-    def order(self, batch_size: int, seed: int, first: int = 0, rank: int = 0, ranks: int = 1) -> Order:
-        """Batches from step `first` on, this rank's share of each."""
+    A sample has its target in the attribute `graph`.
+    """
+
+    owners: bool = False
+    """Whether batches say which tokens of an input can stand for which node, in `GraphBatch.owners`, as far as the
+    data know: training asks for it where a model's slots are tokens."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, index: int | tuple[int, int], /) -> Any: ...
+
+    @abstractmethod
+    def collate(self, samples: Sequence[Any]) -> tuple[Inputs, GraphBatch]:
+        """Inputs (b, ...) and padded targets of some samples."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 that tells these data from others."""
+
+    def batch(self, indices: Sequence[int]) -> tuple[Inputs, GraphBatch]:
+        """Inputs and targets of the samples at these indices, as they are."""
+        return self.collate([self[index] for index in indices])
+
+    def graph(self, index: int) -> Graph:
+        """The graph of a sample as it is, without its input where that takes time to make."""
+        graph: Graph = self[index].graph
+        return graph
+
+    @property
+    def rejected(self) -> Sequence[Rejection]:
+        """The unusable rows among those looked at so far, of data that come from files."""
+        return ()
+
+    def unusable(self) -> dict[str, int]:
+        """How many rows were found unusable so far, by reason, the commonest first."""
+        return dict(Counter(each.reason for each in self.rejected).most_common())
+
+    def membership(self, indices: Sequence[int]) -> Membership | None:  # noqa: ARG002
+        """Molecules and formulas of some samples, where several may be of one molecule."""
+        return None
+
+    def bounds(self, indices: Sequence[int]) -> list[Formula | None] | None:  # noqa: ARG002
+        """How many atoms of each element the graphs of some samples have at most, as far as that is known."""
+        return None
+
+    def order(self, batch_size: int, seed: int, first: int = 0, rank: int = 0, ranks: int = 1) -> Order | None:  # noqa: ARG002
+        """Batches from step `first` on, this rank's share of each, such as block by block; None: in any order."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +118,7 @@ class NamedInput:
 
 @dataclass(frozen=True)
 class BadInput:
-    """Something in a file that cannot be read as an input; `message` names the file and the place."""
+    """Something in a file that cannot be read as an input; `message` names the file and the line."""
 
     message: str
 
@@ -160,153 +140,282 @@ class Baseline:
     graphs: list[Graph]
 
 
-@runtime_checkable
-class Compared(Protocol):
-    """A task that knows simple methods which a model must beat."""
+@dataclass(frozen=True)
+class Choice:
+    """Settings that depend on the data, and lines that say what was chosen and why."""
 
-    def baselines(self, samples: Any, indices: Sequence[int]) -> list[Baseline]:
-        """Their answers to some samples of a data set of this task."""
-
-
-@runtime_checkable
-class Bounding(Protocol):
-    """A task whose inputs may say how many atoms of each element their graphs have at most."""
-
-    def bounds(self, given: Any) -> list[Formula | None]:
-        """The bounds of what `inputs` takes, None where there is none."""
+    overrides: tuple[Override, ...] = ()
+    lines: tuple[str, ...] = ()
 
 
-@runtime_checkable
-class Checking(Protocol):
-    """A task whose inputs can be computed from graphs, so that an answer can be checked."""
+@dataclass(frozen=True)
+class Task(ABC):
+    """Everything that training, evaluation, prediction and reports need to know of a task.
+
+    A task is one class: it says what its samples are, and what reads them; all else has a default. Registered by
+    `register_task` it is known to settings, commands and reports by the kind of its settings.
+    """
+
+    settings: TaskSettings
+
+    settings_class: ClassVar[type[TaskSettings]]
+    """What `settings` are; `register_task` sets it."""
+    files: ClassVar[str] = "files"
+    """What kinds of file `read` takes."""
+    ranked: ClassVar[bool] = False
+    """Whether lists of candidates are the custom, so that evaluation says how often the truth is in them."""
+    checks_answers: ClassVar[bool] = False
+    """Whether inputs can be computed from graphs, so that `checked` can check an answer."""
+    own_baselines: ClassVar[bool] = False
+    """Whether `baselines` knows simple methods; else a model is compared with the nearest training input."""
+    generated: ClassVar[bool] = False
+    """Whether samples are generated, any number of them, so that simple methods look at a part."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What records call it, such as coloring10."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """The labels of its graphs."""
+
+    @property
+    @abstractmethod
+    def capacity(self) -> int:
+        """Largest number of nodes."""
+
+    @abstractmethod
+    def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> Samples:
+        """A split; `seed` draws fresh data where data are generated. With a limit, only so many first samples are
+        needed: none of them may then stand in for another."""
+
+    @property
+    @abstractmethod
+    def input_form(self) -> InputForm:
+        """What an encoder must know of the inputs before any are seen."""
+
+    @abstractmethod
+    def inputs(self, given: Any) -> Inputs:
+        """What a person has in hand, one or many, or values of `NamedInput`, as a batch of inputs."""
+
+    @abstractmethod
+    def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
+        """The inputs in a file, and what in it cannot be read."""
+
+    @abstractmethod
+    def input_of(self, sample: Any) -> Any:
+        """The input of a sample, as `read` gives it and `draw_input` takes it."""
+
+    # What is said of it.
+
+    @property
+    def heading(self) -> str:
+        """What tables of results call it."""
+        return type(self).__name__
+
+    @property
+    def summary(self) -> str:
+        """One sentence for cards and reports: from what to what."""
+        return f"From {self.files} to graphs of up to {self.capacity} nodes ({self.name})."
+
+    @property
+    def limits(self) -> str:
+        """What a model of this task must not be asked."""
+        return (
+            f"Inputs must be like those of {self.name}, with graphs of at most {self.capacity} nodes. On anything "
+            "else it still answers, and is wrong."
+        )
+
+    @property
+    def diffusion(self) -> bool:
+        """Whether the predictor also predicts the neighbours' summed labels: the setting of this name, if any."""
+        return bool(getattr(self.settings, "diffusion", False))
+
+    def explained(self) -> list[tuple[str, str]]:
+        """What was understood of a file by itself, for `data inspect`: names and values."""
+        return []
+
+    def statistics(self, samples: Iterable[Any]) -> list[tuple[str, str]]:
+        """What `data inspect` prints of some samples: names and values."""
+        graphs = [sample.graph for sample in samples]
+        if not graphs:
+            raise ValueError("samples must not be empty")
+        return graph_statistics(graphs)
+
+    def facts(self, given: Any) -> dict[str, Any]:  # noqa: ARG002
+        """What to say about an input in JSON: names and values."""
+        return {}
+
+    def encoder(self, model: Model) -> nn.Module:
+        """A fresh encoder of the inputs, as the settings say."""
+        return build_encoder(self.input_form, model)
+
+    # Settings that depend on the data.
+
+    @classmethod
+    def settings_for(cls, source: str) -> DataSettings | None:  # noqa: ARG003
+        """What data alone stand for, a file or a folder; None where they are not of this task.
+
+        Of several tasks that take them, the one registered last has them.
+        """
+        return None
+
+    def choice(self) -> Choice:
+        """What to train data with that are given alone, as one look at them says."""
+        return Choice()
+
+    def resolved(self) -> TaskSettings:
+        """The settings with all named that a trained model must know without data; bad data are refused."""
+        return self.settings
+
+    def resolved_encoder(self, model: Model) -> str:
+        """The encoder that is meant, where the settings leave it to the data."""
+        return model.encoder
+
+    # Further data.
+
+    def data_from(self, path: Path, *, limit: int | None = None) -> Samples:  # noqa: ARG002
+        """All samples of a file in the schema of the task's own data, whatever splits it names."""
+        raise ValueError(f"{path}: there is no reading samples of {self.name} from a file")
+
+    def rejections(self) -> list[Rejection]:
+        """The unusable rows of all splits, in the file's order, where all of it is read at once."""
+        return []
+
+    def references(self) -> Samples:
+        """The training samples that simple methods look at."""
+        return self.data("train")
+
+    # Answers.
+
+    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:  # noqa: ARG002
+        """Metrics of its own."""
+        return []
+
+    def text(self, graph: Graph) -> str | None:  # noqa: ARG002
+        """The graph in the notation of the trade, if there is one and the graph has it."""
+        return None
+
+    def likeness(self) -> Likeness:
+        """How alike two inputs are: what the nearest neighbour and the kernel of the barycentre go by."""
+        raise ValueError(f"no way is known to compare the inputs of {self.name}: give an encoder of them")
+
+    def baselines(self, samples: Any, indices: Sequence[int]) -> list[Baseline]:  # noqa: ARG002
+        """Answers, to some samples of a data set of this task, of simple methods that a model must beat."""
+        return []
+
+    def input_bounds(self, given: Any) -> list[Formula | None] | None:  # noqa: ARG002
+        """Of what `inputs` takes, how many atoms of each element the graphs have at most, as far as known."""
+        return None
 
     def checked(
-        self, prediction: Prediction, inputs: Inputs, count: int, *, programs: int | None, seconds: float
+        self,
+        prediction: Prediction,  # noqa: ARG002
+        inputs: Inputs,  # noqa: ARG002
+        count: int,  # noqa: ARG002
+        *,
+        programs: int | None,  # noqa: ARG002
+        seconds: float,  # noqa: ARG002
     ) -> list[Candidates]:
         """For every sample up to `count` graphs, those whose input is the given one first.
 
         programs: of valid decoding; None: any number. seconds: for one sample, after which the best must do.
         """
+        raise ValueError(f"the answers of {self.name} cannot be checked against its inputs")
 
+    def with_formula(self, formula: str) -> Task | None:  # noqa: ARG002
+        """The task for inputs of this molecular formula, where their file does not say it; None: for none."""
+        return None
 
-@runtime_checkable
-class Remembering(Protocol):
-    """A task whose inputs are bags of words, so that those of training can be remembered and compared."""
+    def bags(self, inputs: Inputs) -> Bag:  # noqa: ARG002
+        """A batch of inputs as bags of words, by which those of `memory` are compared."""
+        raise ValueError(f"the inputs of {self.name} are no bags of words")
 
-    def bags(self, inputs: Inputs) -> Bag:
-        """Of a batch of inputs."""
+    def memory(self, library: Library) -> Memory | None:  # noqa: ARG002
+        """Training inputs, to be remembered, whose graphs the library has."""
+        return None
 
-    def memory(self, library: Library) -> Memory:
-        """Training inputs whose graphs the library has."""
-
-
-@runtime_checkable
-class Informed(Protocol):
-    """A task that knows more of its inputs where the molecular formula is known."""
-
-    def with_formula(self, formula: str) -> Task:
-        """The task for inputs of this formula, where their file does not say it."""
-
-
-@runtime_checkable
-class Explaining(Protocol):
-    """A task that finds out by itself what a file holds, and can say what it found."""
-
-    def explained(self) -> list[tuple[str, str]]:
-        """What was understood of the file: names and values."""
-
-    def rejections(self) -> list[Rejection]:
-        """The unusable rows of all splits, in the file's order."""
-
-
-@runtime_checkable
-class Describing(Protocol):
-    """A task with something to say about an input in JSON."""
-
-    def facts(self, given: Any) -> dict[str, Any]:
-        """Names and values."""
-
-
-class Task(Protocol):
-    """Everything that training, evaluation, prediction and reports need to know of a task."""
-
-    @property
-    def name(self) -> str:
-        """What records call it, such as coloring10."""
-
-    @property
-    def summary(self) -> str:
-        """One sentence for cards and reports: from what to what."""
-
-    @property
-    def limits(self) -> str:
-        """What a model of this task must not be asked."""
-
-    @property
-    def files(self) -> str:
-        """What kinds of file `read` takes."""
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The labels of its graphs."""
-
-    @property
-    def capacity(self) -> int:
-        """Largest number of nodes."""
-
-    @property
-    def diffusion(self) -> bool:
-        """Whether the predictor also predicts the neighbours' summed labels."""
-
-    @property
-    def ranked(self) -> bool:
-        """Whether lists of candidates are the custom, so that evaluation says how often the truth is in them."""
-
-    def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> Samples:
-        """A split; `seed` draws fresh data where data are generated. With a limit, only so many first samples are
-        needed: none of them may then stand in for another."""
-
-    def data_from(self, path: Path, *, limit: int | None = None) -> Samples:
-        """All samples of a file in the schema of the task's own data."""
-
-    def encoder(self, model: Model) -> nn.Module:
-        """A fresh encoder of the inputs, as the settings say."""
-
-    def inputs(self, given: Any) -> Inputs:
-        """What a person has in hand, one or many, or values of `NamedInput`, as a batch of inputs."""
-
-    def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
-        """The inputs in a file, and what in it cannot be read."""
-
-    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
-        """Metrics of its own."""
-
-    def text(self, graph: Graph) -> str | None:
-        """The graph in the notation of the trade, if there is one and the graph has it."""
-
-    def statistics(self, samples: Iterable[Any]) -> list[tuple[str, str]]:
-        """What `data inspect` prints of some samples: names and values."""
+    # Drawings.
 
     def sheet(self, samples: Sequence[Any]) -> Figure:
-        """What `data inspect` draws of some samples."""
+        """What `data inspect` draws of some samples: inputs beside their graphs."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
+        if not samples:
+            raise ValueError("samples must not be empty")
+        rows = -(-len(samples) // 3)
+        figure = Figure(figsize=(15, 2.9 * rows), layout="constrained")
+        panels = figure.subplots(rows, 6, squeeze=False)
+        for panel in panels.flat:
+            panel.set_axis_off()
+        for sample, (left, right) in zip(samples, panels.reshape(-1, 2), strict=False):
+            self.draw_input(self.input_of(sample), left)
+            left.set_title(self.title(sample), fontsize=9)
+            self.draw_graph(sample.graph, right, None)
+            right.set_title(f"{sample.graph.size} nodes, {len(sample.graph.edges)} edges", fontsize=9)
+        return figure
 
-    def input_of(self, sample: Any) -> Any:
-        """The input of a sample, as `draw_input` takes it."""
+    def title(self, sample: Any) -> str:  # noqa: ARG002
+        """What `sheet` writes above the input of a sample."""
+        return ""
 
     def places(self, sample: Any) -> Places:
         """(n, 2) where to draw the nodes of a sample's graph, y downwards."""
+        return layout(sample.graph)
 
     def draw_input(self, given: Any, axes: Axes) -> None:
-        """Draw the input of `read` or `input_of`."""
+        """Draw the input of `read` or `input_of`; as text where nobody knows better."""
+        draw_text(str(given), axes)
 
-    def write_drawing(self, path: Path, given: Any, graph: Graph, title: str, text: str | None = None) -> None:
+    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
+        """Draw a graph, at places (n, 2) if they are given."""
+        draw(graph, axes, places)
+
+    def write_drawing(self, path: Path, given: Any, graph: Graph, title: str, text: str | None = None) -> None:  # noqa: ARG002
         """A drawing for `predict`, at `path` with .svg, and other suffixes, added.
 
         text: the graph as a decoder has written it, where that says more than the graph does.
         """
+        input_beside_graph(self, given, graph, title).savefig(path.with_name(path.name + ".svg"))
 
-    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
-        """Draw a graph, at places (n, 2) if they are given."""
+
+T = TypeVar("T", bound=type[Task])
+
+
+def register_task(settings: type[TaskSettings]) -> Callable[[T], T]:
+    """A decorator that makes a task known by the kind of its settings."""
+
+    def registered(task: T) -> T:
+        task.settings_class = settings
+        return TASKS.register(settings.named_kind())(task)
+
+    return registered
+
+
+def task_of(settings: TaskSettings) -> Task:
+    """The task that settings describe."""
+    found = TASKS[settings.kind](settings)
+    assert isinstance(found, Task)  # as `register_task` takes nothing else
+    return found
+
+
+def graph_statistics(graphs: Sequence[Graph]) -> list[tuple[str, str]]:
+    """Sizes and labels of some graphs, for a table."""
+    sizes = np.array([graph.size for graph in graphs])
+    edges = np.array([len(graph.edges) for graph in graphs])
+    nodes = Counter(name for graph in graphs for name in graph.node_names)
+    joins = Counter(name for graph in graphs for name in graph.edge_names)
+    return [
+        ("looked at", f"{len(graphs):,}"),
+        ("nodes", f"{sizes.min()} to {sizes.max()}, mean {sizes.mean():.2f}"),
+        ("edges", f"{edges.min()} to {edges.max()}, mean {edges.mean():.2f}"),
+        ("node labels found", _shares(nodes)),
+        ("edge labels found", _shares(joins)),
+    ]
 
 
 def input_beside_graph(task: Task, given: Any, graph: Graph, title: str) -> Figure:
@@ -319,3 +428,16 @@ def input_beside_graph(task: Task, given: Any, graph: Graph, title: str) -> Figu
     task.draw_graph(graph, right, None)
     right.set_title(title, fontsize=10)
     return figure
+
+
+def draw_text(text: str, axes: Axes, most: int = 300) -> None:
+    """An input as text, as far as there is room."""
+    axes.set_axis_off()
+    axes.text(0, 0.5, text[:most], wrap=True, va="center", fontsize=8, transform=axes.transAxes)
+
+
+def _shares(counts: Counter[str], most: int = 8) -> str:
+    total = max(1, counts.total())
+    shown = ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.most_common(most))
+    rest = f" and {len(counts) - most:,} more" if len(counts) > most else ""
+    return (shown + rest) or "none"

@@ -24,7 +24,7 @@ from graphwright.inference.record import provenance, sessions_of
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
-from graphwright.tasks import Order, Ordered, Owned, Samples, resolve, task_of, unusable_rows
+from graphwright.tasks import Order, Samples, resolve, task_of
 from graphwright.training.assembly import TERMS, StepResult, build
 from graphwright.training.console import Display
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
@@ -92,8 +92,8 @@ class Session:
         torch.manual_seed(train.seed)
         task = task_of(run.task)
         self.data = task.data("train")
-        if isinstance(self.data, Owned):
-            self.data.owners = run.model.slots is SlotKind.TOKENS
+        if run.model.slots is SlotKind.TOKENS:
+            self.data.owners = True
         self.validation = task.data("validation", limit=train.validation_samples)
         self.model = build(run, plan.library)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
@@ -140,7 +140,7 @@ class Session:
         if interrupted:
             raise KeyboardInterrupt
         self._finish()
-        return Trained(self.folder, self.progress, self.progress.metrics, unusable_rows(self.data))
+        return Trained(self.folder, self.progress, self.progress.metrics, self.data.unusable())
 
     def _steps(self) -> bool:
         """Steps until the budget is used up or (the result says so) an interrupt asks to stop."""
@@ -255,8 +255,9 @@ class Session:
     def _order(self, first: int) -> Order:
         """Which samples each step sees, as the data set wants it or shuffled as a whole."""
         train, rank, ranks = self.run.train, self.fabric.global_rank, self.fabric.world_size
-        if isinstance(self.data, Ordered):
-            return self.data.order(train.batch_size, train.seed, first, rank, ranks)
+        own = self.data.order(train.batch_size, train.seed, first, rank, ranks)
+        if own is not None:
+            return own
         return StepOrder(len(self.data), train.batch_size, train.seed, first, rank, ranks)
 
     def _validation_due(self) -> bool:
@@ -367,7 +368,7 @@ class Session:
         if self.fabric.is_global_zero:
             progress = self.progress
             facts: dict[str, Any] = {"step": progress.step, "seconds": progress.seconds}
-            facts |= {"validation": progress.metrics, "unusable_rows": unusable_rows(self.data)}
+            facts |= {"validation": progress.metrics, "unusable_rows": self.data.unusable()}
             (self.folder / "metrics.json").write_text(json.dumps(facts, indent=2) + "\n")
 
     def _fraction(self) -> float:

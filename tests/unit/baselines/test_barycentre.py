@@ -6,7 +6,7 @@ import pytest
 
 from graphwright.baselines import BarycentreSettings, predict_baseline
 from graphwright.baselines.barycentre import Barycentre, barycentre, vote
-from graphwright.baselines.likeness import likeness_of
+from graphwright.baselines.predict import likeness_of
 from graphwright.baselines.references import references_of
 from graphwright.baselines.weights import RidgeWeights, largest
 from graphwright.graphs import Graph, is_isomorphic

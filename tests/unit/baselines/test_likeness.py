@@ -7,17 +7,13 @@ from rdkit import Chem, DataStructs
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from torch import nn
 
-from graphwright.baselines.likeness import (
-    EncoderLikeness,
-    FingerprintLikeness,
-    PixelLikeness,
-    SpectrumLikeness,
-    bit_matrix,
-    likeness_of,
-    shrunk,
-)
+from graphwright.baselines.predict import likeness_of
 from graphwright.models import Tokens
 from graphwright.tasks import task_of
+from graphwright.tasks.coloring.picture import PixelLikeness, shrunk
+from graphwright.tasks.likeness import EncoderLikeness
+from graphwright.tasks.molecules.fingerprint import FingerprintLikeness, bit_matrix
+from graphwright.tasks.spectra.baselines import SpectrumLikeness
 from tiny_molecules import SMILES
 
 GENERATOR = GetMorganGenerator(radius=2, fpSize=2048)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from graphwright.baselines import NearestSettings, predict_baseline
-from graphwright.baselines.likeness import likeness_of
 from graphwright.baselines.nearest import nearest
+from graphwright.baselines.predict import likeness_of
 from graphwright.baselines.references import References, references_of
 from graphwright.inference import build_predictor
 from graphwright.tasks import task_of

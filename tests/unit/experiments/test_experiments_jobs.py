@@ -25,8 +25,11 @@ from graphwright.files import LOCK, PAUSE, is_locked
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.model import load_model
 from graphwright.metrics import METRICS
-from graphwright.settings import ColoringTask, FingerprintTask, Loss, Matching, Model, Run, SpectrumTask, Train
+from graphwright.settings import Loss, Matching, Model, Run, Train
 from graphwright.settings.tasks import TASKS
+from graphwright.tasks.coloring import ColoringTask
+from graphwright.tasks.molecules import FingerprintTask
+from graphwright.tasks.spectra import SpectrumTask
 from graphwright.training import loop, train
 from graphwright.training.log import read_log
 from tiny import tiny_settings
@@ -60,7 +63,7 @@ DEFAULTS = (4, "ae31f96a9710187b")
 
 def test_a_changed_default_comes_with_a_new_format():
     """Keys leave defaults out: under one format the same key must never mean two values."""
-    sections = [Model(), Matching(), Loss(), Train(minutes=1), *(task() for task in TASKS.values())]
+    sections = [Model(), Matching(), Loss(), Train(minutes=1), *(TASKS[kind].settings_class() for kind in TASKS)]
     defaults = {type(each).__name__: each.model_dump(mode="json") for each in sections}
     sha = hashlib.sha256(json.dumps(defaults, sort_keys=True).encode()).hexdigest()[:16]
     assert (FORMAT, sha) == DEFAULTS, (
@@ -85,7 +88,7 @@ def test_a_new_setting_at_its_default_changes_no_key():
 
 
 def test_kinds_of_task_are_told_apart_though_each_is_its_own_default():
-    runs = [Run(task=task()) for task in TASKS.values()]
+    runs = [Run(task=TASKS[kind].settings_class()) for kind in TASKS]
     assert len({Job(run, 5, "nearest").key for run in runs} | {Job(run, 5).key for run in runs}) == 2 * len(runs)
 
 

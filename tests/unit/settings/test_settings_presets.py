@@ -19,7 +19,7 @@ from graphwright.settings import (
     presets,
 )
 from graphwright.tasks import resolved, task_of
-from graphwright.tasks.coloring import ColoringConfig, coloring_config
+from graphwright.tasks.coloring import ColoringConfig
 from graphwright.training import build
 from graphwright.transport import SelfLoops
 
@@ -148,7 +148,7 @@ def test_cpu_presets_fit_two_cores(n):
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 def test_any2graph_presets_are_its_task(scale):
     run = load_run(f"coloring-any2graph-{scale}")
-    assert coloring_config(run.task) == ColoringConfig.any2graph()
+    assert run.task.config == ColoringConfig.any2graph()
     like = load_run(f"coloring10-{scale}")
     assert (run.model, run.matching, run.train) == (like.model, like.matching, like.train)
 

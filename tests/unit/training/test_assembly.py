@@ -11,7 +11,7 @@ from graphwright.inference.build import loss_settings
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LabelMatcher, LearnedMatcher, SolverMatcher
 from graphwright.settings import MatchingKind
-from graphwright.tasks.coloring import ColoringDataset, coloring_config
+from graphwright.tasks.coloring import ColoringDataset
 from graphwright.training import TrainingModel, build, build_matcher
 from graphwright.training.assembly import LOSS_TERMS, TERMS, StepResult
 from graphwright.transport import SelfLoops, conditional_gradient, inner_product_plan, l1_plan, mirror_descent
@@ -27,7 +27,7 @@ KINDS = {
 
 
 def batch(run):
-    images, target = ColoringDataset(coloring_config(run.task), "train").batch(range(4))
+    images, target = ColoringDataset(run.task.config, "train").batch(range(4))
     return images, target.mask, target.node_labels, target.edge_labels
 
 
@@ -82,7 +82,7 @@ def test_the_loss_is_the_weighted_sum_of_its_terms_plus_the_auxiliary():
 def test_the_loss_is_that_of_the_matchers_plan():
     model = model_of(matching={"kind": "mirror"})
     images, *_ = tensors = batch(tiny_settings())
-    _, target = ColoringDataset(coloring_config(tiny_settings().task), "train").batch(range(4))
+    _, target = ColoringDataset(tiny_settings().task.config, "train").batch(range(4))
     predicted = model.predictor(images)
     match = model.matcher(predicted.states, predicted.graphs, target)
     expected = graph_loss(predicted.graphs, target, match.plan, model.loss).total.mean()

@@ -2,8 +2,8 @@
 
 from graphwright.tasks.coloring.dataset import ColoringDataset, ColoringStatistics, statistics
 from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY, read_picture
-from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample, augment, generate
-from graphwright.tasks.coloring.task import Coloring, coloring_config, draw_sheet
+from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample, ColoringTask, augment, generate
+from graphwright.tasks.coloring.task import Coloring, draw_sheet
 from graphwright.tasks.split import SPLITS, Split
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "ColoringDataset",
     "ColoringSample",
     "ColoringStatistics",
+    "ColoringTask",
     "Split",
     "augment",
-    "coloring_config",
     "draw_sheet",
     "generate",
     "read_picture",

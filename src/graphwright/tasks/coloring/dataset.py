@@ -11,18 +11,18 @@ import numpy as np
 import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from graphwright.graphs import Graph, GraphBatch
 from graphwright.tasks.coloring.picture import COLORS
 from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample, augment, generate, stream
 from graphwright.tasks.split import Split, check_split
+from graphwright.tasks.task import Samples
 
 HASHED_SAMPLES = 200
 
 
 @dataclass(frozen=True)
-class ColoringDataset(Dataset[ColoringSample]):
+class ColoringDataset(Samples):
     """One split, generated as it is read; nothing is stored, so it is as good in any worker, in any order.
 
     `dataset[index]` is the sample. `dataset[index, epoch]` is the sample as seen in an epoch of training:
@@ -49,14 +49,6 @@ class ColoringDataset(Dataset[ColoringSample]):
         if epoch is None or self.split != "train":
             return sample
         return augment(sample, stream(self.seed, self.split, at, epoch))
-
-    def graph(self, index: int) -> Graph:
-        """The graph of a sample as it is."""
-        return self[index].graph
-
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
-        """Pictures and graphs of some samples, as they are."""
-        return self.collate([self[index] for index in indices])
 
     def collate(self, samples: Sequence[ColoringSample]) -> tuple[Tensor, GraphBatch]:
         """(b, 3, side, side) pictures, and their graphs padded to the capacity."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from graphwright.graphs import Vocabulary
+from graphwright.tasks.likeness import EuclideanLikeness, Floats
+from graphwright.tasks.task import Samples
 
 RGB = {
     "blue": (0.25, 0.25, 0.75),
@@ -99,3 +103,28 @@ def read_picture(path: Path, side: int) -> Tensor:
         # Averaging when shrinking keeps thin regions; repeating when growing keeps borders sharp.
         picture = picture.resize((side, side), Image.Resampling.BOX)
     return torch.from_numpy(np.array(picture, np.float32) / 255).permute(2, 0, 1)
+
+
+LARGEST_SIDE = 64
+"""Pictures with more pixels a side are averaged over blocks first: their noise is no part of what they show."""
+
+
+@dataclass(frozen=True)
+class PixelLikeness(EuclideanLikeness):
+    """Pictures by their pixels."""
+
+    name: str = "pixels"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Floats:
+        """(m, 3 side^2), of pictures averaged over blocks where they are large."""
+        return np.stack([shrunk(samples[index].image).ravel() for index in indices])
+
+
+def shrunk(image: Floats) -> Floats:
+    """A picture (3, side, side), averaged over blocks to at most `LARGEST_SIDE` a side; a rest is cut off."""
+    channels, side, _ = image.shape
+    block = -(-side // LARGEST_SIDE)
+    kept = side // block
+    blocks = image[:, : kept * block, : kept * block].reshape(channels, kept, block, kept, block)
+    means: Floats = blocks.mean((2, 4), dtype=np.float32)
+    return means

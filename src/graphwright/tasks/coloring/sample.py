@@ -3,53 +3,52 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import permutations
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from graphwright.graphs import Graph
+from graphwright.settings import Capacity, TaskSettings
+from graphwright.settings.base import Count, NotNegative
 from graphwright.tasks.coloring.picture import VOCABULARY, paint
 from graphwright.tasks.split import SPLITS, Split, check_split
 
 
 @dataclass(frozen=True)
 class ColoringConfig:
-    """Coloring N, N = `capacity`; the defaults are those of the paper.
+    """What is generated: Coloring N, N = `capacity`; the other defaults are those of the paper.
 
-    min_size: graph sizes are uniform in min_size..capacity.
-    side: the picture is side x side pixels; 0 stands for 4 * capacity.
-    noise: standard deviation of the Gaussian noise, for channels in [0, 1].
-    blur: standard deviation in pixels of the Gaussian blur, applied before the noise; 0 for none.
-    min_pixels: regions of fewer pixels, and contacts along fewer pixel borders, are painted but are not in
-        the graph, which may then be smaller than min_size, or in pieces. 0 keeps all: always connected.
-    samples: of all splits together, 80/10/10; 0 stands for 20,000 * capacity.
+    `side` and `samples` are numbers here, whatever 0 stands for in settings. Regions and contacts that the graph
+    leaves out are painted; it may then be smaller than min_size, or in pieces. With all kept it is connected.
     """
 
-    capacity: int
-    min_size: int = 5
-    side: int = 0
-    noise: float = 0.02
-    blur: float = 0.0
-    min_pixels: int = 0
-    samples: int = 0
+    capacity: Annotated[Capacity, Field(description="Largest number of regions, N.")] = 10
+    min_size: Annotated[Count, Field(description="Smallest number of regions.")] = 5
+    side: Annotated[int, Field(ge=0, description="Pixels per side; 0 means 4 N.")] = 0
+    noise: Annotated[NotNegative, Field(description="Standard deviation of the pixel noise.")] = 0.02
+    blur: Annotated[NotNegative, Field(description="Standard deviation of the Gaussian blur, in pixels.")] = 0.0
+    min_pixels: Annotated[
+        int, Field(ge=0, description="Regions and contacts of fewer pixels are left out of the graph.")
+    ] = 0
+    samples: Annotated[int, Field(ge=0, description="Samples in all splits; 0 means 20,000 N.")] = 0
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "min_size", "side", "min_pixels", "samples"):
+        for name, least in (("capacity", 1), ("min_size", 1), ("side", 0), ("min_pixels", 0), ("samples", 0)):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 0:
-                raise ValueError(f"{name} must be a whole number, at least 0, got {value!r}")
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
         for name in ("noise", "blur"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be a finite number, at least 0, got {value!r}")
         object.__setattr__(self, "side", self.side or 4 * self.capacity)
         object.__setattr__(self, "samples", self.samples or 20_000 * self.capacity)
-        if self.min_size < 1:
-            raise ValueError(f"min_size must be at least 1, got {self.min_size}")
-        if self.capacity < self.min_size:
-            raise ValueError(f"capacity must be at least min_size, {self.min_size}, got {self.capacity}")
+        if self.min_size > self.capacity:
+            raise ValueError(f"min_size {self.min_size} is more than capacity {self.capacity}")
         if self.capacity > self.side**2:
             raise ValueError(f"capacity must be at most side * side, {self.side**2}, got {self.capacity}")
         # The largest region has at least this many pixels, so that some node always remains.
@@ -76,6 +75,30 @@ class ColoringConfig:
         check_split(split)
         tenth = self.samples // 10
         return self.samples - 2 * tenth if split == "train" else tenth
+
+
+class ColoringTask(TaskSettings, ColoringConfig):  # type: ignore[misc]  # both are frozen, which mypy cannot see
+    """Coloring: a picture of coloured regions; the graph says which regions touch and what colours they have."""
+
+    input_kinds = ("picture",)
+    default_encoder = "cnn"
+
+    kind: Literal["coloring"] = "coloring"
+    """What is predicted from what: coloring, graphs of regions from pictures."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Which data set: sample i is a pure function of seed, split and i."""
+    diffusion: bool = True
+    """Also predict how many neighbours of each colour a region has, and match by it."""
+
+    @property
+    def config(self) -> ColoringConfig:
+        """What is generated."""
+        return ColoringConfig(**{each.name: getattr(self, each.name) for each in fields(ColoringConfig)})
+
+    @model_validator(mode="after")
+    def _can_be_generated(self) -> Self:
+        _ = self.config
+        return self
 
 
 def stream(seed: int, split: Split, index: int, epoch: int | None = None) -> np.random.Generator:

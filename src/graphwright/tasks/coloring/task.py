@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphwright.graphs import Graph, Vocabulary, draw
-from graphwright.models import build_encoder
-from graphwright.settings import ColoringTask, InputForm, Model
+from graphwright.settings import DataSettings, InputForm, Override, find_preset, load_run, presets
+from graphwright.settings.source import SUFFIX
 from graphwright.tasks.coloring.dataset import ColoringDataset, statistics
-from graphwright.tasks.coloring.picture import RGB, VOCABULARY, read_picture
-from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample
+from graphwright.tasks.coloring.picture import RGB, VOCABULARY, PixelLikeness, read_picture
+from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample, ColoringTask
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, Extra, NamedInput, Places, input_beside_graph
+from graphwright.tasks.task import BadInput, NamedInput, Places, Task, input_beside_graph, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,24 +52,43 @@ def draw_sheet(samples: Sequence[ColoringSample], columns: int = 3) -> Figure:
     return figure
 
 
-def coloring_config(task: ColoringTask) -> ColoringConfig:
-    """The generator's configuration."""
-    return ColoringConfig(**task.model_dump(exclude={"kind", "seed", "diffusion"}))
+ANY_SIZE = re.compile(r"coloring(?P<n>[0-9]{1,3})(?P<scale>-cpu|-paper)?")
+"""Names of Colorings; presets exist for the paper's sizes."""
 
 
+@register_task(ColoringTask)
 @dataclass(frozen=True)
-class Coloring:
+class Coloring(Task):
     """From a picture of coloured regions to the graph of which touch."""
 
     settings: ColoringTask
-    ranked: bool = False
-    vocabulary: Vocabulary = VOCABULARY
-    files: str = "pictures (png, ...)"
+
+    files = "pictures (png, ...)"
+    generated = True
+
+    @classmethod
+    def settings_for(cls, source: str) -> DataSettings | None:
+        """For coloring15 the preset of the next larger size, or of the largest, made for 15 regions."""
+        named = ANY_SIZE.fullmatch(source)
+        if named is None or find_preset(source) is not None or int(named["n"]) == 0:
+            return None
+        n, scale = int(named["n"]), named["scale"] or SUFFIX
+        sizes = [int(match["n"]) for preset in presets() if (match := ANY_SIZE.fullmatch(preset.name))]
+        preset = f"coloring{min((size for size in sizes if size >= n), default=max(sizes))}{scale}"
+        base = load_run(preset).task
+        assert isinstance(base, ColoringTask)
+        smallest = min(base.min_size, n)
+        return DataSettings((Override("task.capacity", n), Override("task.min_size", smallest)), preset)
 
     @property
     def name(self) -> str:
         """Coloring and its largest size."""
         return f"coloring{self.capacity}"
+
+    @property
+    def heading(self) -> str:
+        """As the paper has it."""
+        return f"Coloring {self.capacity}"
 
     @property
     def summary(self) -> str:
@@ -90,14 +110,18 @@ class Coloring:
         return self.settings.capacity
 
     @property
-    def diffusion(self) -> bool:
-        """Whether the neighbours' colours are predicted."""
-        return self.settings.diffusion
+    def vocabulary(self) -> Vocabulary:
+        """The colours."""
+        return VOCABULARY
 
     @property
     def config(self) -> ColoringConfig:
-        """The generator's configuration."""
-        return coloring_config(self.settings)
+        """What is generated."""
+        return self.settings.config
+
+    def likeness(self) -> PixelLikeness:
+        """By pixels."""
+        return PixelLikeness()
 
     def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> ColoringDataset:  # noqa: ARG002
         """A split, of these settings' seed or of another; any number of samples costs the same."""
@@ -107,9 +131,10 @@ class Coloring:
         """Refused: the data are generated."""
         raise ValueError(f"{path}: Coloring's samples are generated, not read; use --seed for fresh ones")
 
-    def encoder(self, model: Model) -> nn.Module:
-        """Of pictures."""
-        return build_encoder(InputForm("picture", self.config.side), model)
+    @property
+    def input_form(self) -> InputForm:
+        """Pictures of so many pixels to a side."""
+        return InputForm("picture", self.config.side)
 
     def inputs(self, given: Tensor | NDArray[np.float32] | Sequence[Tensor | NDArray[np.float32]]) -> Tensor:
         """(b, 3, side, side) from one picture (3, side, side), a batch, or a list of pictures."""
@@ -124,14 +149,6 @@ class Coloring:
             yield NamedInput(str(path), path.stem, read_picture(path, self.config.side))
         except ValueError as error:
             yield BadInput(str(error))
-
-    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:  # noqa: ARG002
-        """None."""
-        return []
-
-    def text(self, graph: Graph) -> str | None:  # noqa: ARG002
-        """Maps have no notation."""
-        return None
 
     def statistics(self, samples: Iterable[ColoringSample]) -> list[tuple[str, str]]:
         """Sizes, degrees, colours, speed."""

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from graphwright.graphs import Graph, GraphBatch, Vocabulary
 from graphwright.graphs.molecules import MoleculeError, Reason, graph_from_molecule, parse_smiles
 from graphwright.tasks.molecules.fingerprint import BitArray, active_bits_and_centres, token_owners, tokens
 from graphwright.tasks.molecules.source import SmilesTable
-from graphwright.tasks.task import Rejection
+from graphwright.tasks.task import Rejection, Samples
 
 Bytes = NDArray[np.uint8]
 
@@ -125,7 +124,7 @@ class NoMoleculeError(ValueError):
     """A file without a single usable row."""
 
 
-class MoleculeDataset(Dataset[MoleculeSample]):
+class MoleculeDataset(Samples):
     """Some rows of a file. A row is parsed once in each process that asks for it, then kept packed.
 
     Without a limit nothing is parsed beforehand, and index i is row i, or the next one that is usable where row i
@@ -142,7 +141,7 @@ class MoleculeDataset(Dataset[MoleculeSample]):
         limit: int | None = None,
     ) -> None:
         self.table, self.vocabulary, self.capacity = table, vocabulary, capacity
-        self.rows, self.owners = rows, False
+        self.rows = rows
         self._packed: dict[int, bytes | MoleculeError] = {}
         # Data workers write into the same memory, so that the process that started them can count.
         self._seen = torch.zeros(len(table), dtype=torch.uint8)
@@ -180,14 +179,6 @@ class MoleculeDataset(Dataset[MoleculeSample]):
         counts = torch.bincount(self._seen, minlength=1 + USABLE + len(REASONS))[1 + USABLE :].tolist()
         found = {str(reason): count for reason, count in zip(REASONS, counts, strict=True) if count}
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
-
-    def graph(self, index: int) -> Graph:
-        """The graph of a sample as it is."""
-        return self[index].graph
-
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
-        """Tokens and graphs of some molecules."""
-        return self.collate([self[index] for index in indices])
 
     def collate(self, samples: Sequence[MoleculeSample]) -> tuple[Tensor, GraphBatch]:
         """(b, k) tokens, and the graphs padded to the capacity."""

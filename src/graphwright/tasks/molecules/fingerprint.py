@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from graphwright.graphs.molecules import MoleculeError, Reason, parse_smiles
+from graphwright.tasks.likeness import Floats, KernelLikeness
+from graphwright.tasks.task import Samples
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -164,3 +167,28 @@ def _as_if_parsed(molecule: Mol) -> Mol:
             return Chem.RemoveHs(molecule)
         except ValueError as error:
             raise MoleculeError(Reason.UNSANITIZABLE, f"RDKit refuses the molecule: {error}") from error
+
+
+@dataclass(frozen=True)
+class FingerprintLikeness(KernelLikeness):
+    """Fingerprints by the Tanimoto similarity of their active bits."""
+
+    name: str = "Tanimoto"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> csr_array[np.float32]:
+        """(m, 2048) sparse zeros and ones."""
+        return bit_matrix([samples[index].bits for index in indices])
+
+    def similarity(self, queries: csr_array[np.float32], references: csr_array[np.float32]) -> Floats:
+        """(q, m) |a & b| / |a | b|; two fingerprints without any bit are the same."""
+        common: Floats = (queries @ references.T).toarray()
+        union = queries.sum(1)[:, None] + references.sum(1) - common
+        similarity: Floats = np.where(union > 0, common / np.maximum(union, 1), 1).astype(np.float32)
+        return similarity
+
+
+def bit_matrix(fingerprints: Sequence[BitArray]) -> csr_array[np.float32]:
+    """(m, 2048) sparse zeros and ones of fingerprints, each given by its active bits."""
+    starts = np.cumsum([0, *map(len, fingerprints)]).astype(np.int32)
+    columns = np.concatenate([np.zeros(0, np.int32), *fingerprints]).astype(np.int32)
+    return csr_array((np.ones(len(columns), np.float32), columns, starts), shape=(len(fingerprints), BITS))

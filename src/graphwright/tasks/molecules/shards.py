@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Sampler
 
-from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.graphs.molecules import molecule_vocabulary
 from graphwright.tasks.molecules.dataset import MoleculeSample, collate_molecules
 from graphwright.tasks.molecules.prepare.folder import SHARDS, Manifest, ManifestError, read_manifest
 from graphwright.tasks.molecules.prepare.shard_file import ShardRecord
 from graphwright.tasks.split import SPLITS, Split, check_split
+from graphwright.tasks.task import Samples
 
 LANES, WINDOW = 8, 4
 """Streams that a batch is drawn from, and blocks that each of them mixes; fewer streams mix as many together."""
@@ -152,7 +153,7 @@ class BlockPlace:
     size: int
 
 
-class ShardDataset(Dataset[MoleculeSample]):
+class ShardDataset(Samples):
     """One split of a folder that `graphwright data prepare molecules` has completed.
 
     Molecules are numbered in the order of sources and rows. Reading one reads its block of up to 4096; the last
@@ -168,7 +169,7 @@ class ShardDataset(Dataset[MoleculeSample]):
         cached_blocks: int = BLOCKS_AT_ONCE,
     ) -> None:
         check_split(split)
-        self.folder, self.split, self.owners = folder, split, False
+        self.folder, self.split = folder, split
         self.manifest = _complete_manifest(folder)
         settings = self.manifest.settings
         self.vocabulary = vocabulary or molecule_vocabulary(settings.elements)
@@ -200,14 +201,6 @@ class ShardDataset(Dataset[MoleculeSample]):
         sizes = tuple(block.size for block in self.blocks)
         return ShardOrder(sizes, batch_size, seed, first, rank, ranks)
 
-    def graph(self, index: int) -> Graph:
-        """The graph of a sample as it is."""
-        return self[index].graph
-
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, GraphBatch]:
-        """Tokens and graphs of some molecules."""
-        return self.collate([self[index] for index in indices])
-
     def collate(self, samples: Sequence[MoleculeSample]) -> tuple[Tensor, GraphBatch]:
         """(b, k) tokens, and the graphs padded to the capacity."""
         return collate_molecules(samples, self.vocabulary, self.capacity, owners=self.owners)
@@ -221,14 +214,14 @@ class ShardDataset(Dataset[MoleculeSample]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Ragged:
+class _Lists:
     """Lists of numbers end to end: list i is values[starts[i]:starts[i + 1]]."""
 
     values: NDArray[Any]
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, column: pa.ListArray) -> _Ragged:
+    def of(cls, column: pa.ListArray) -> _Lists:
         return cls(column.values.to_numpy(), column.offsets.to_numpy().astype(np.int64))
 
     def __getitem__(self, at: int) -> NDArray[Any]:
@@ -240,9 +233,9 @@ class _Block:
     """A decoded row group."""
 
     smiles: pa.StringArray
-    atoms: _Ragged
-    bonds: _Ragged
-    bits: _Ragged
+    atoms: _Lists
+    bonds: _Lists
+    bits: _Lists
 
     def sample(self, at: int, codes: NDArray[np.uint8], vocabulary: Vocabulary) -> MoleculeSample:
         bonds = self.bonds[at].reshape(-1, 3)
@@ -286,7 +279,7 @@ def _read_block(path: Path, place: BlockPlace) -> _Block:
             f"{path}: row group {place.row_group} has {table.num_rows} molecules, the manifest says {place.size}"
         )
     smiles, *lists = (pa.concat_arrays(table[name].chunks) for name in COLUMNS)
-    return _Block(smiles, *(_Ragged.of(column) for column in lists))
+    return _Block(smiles, *(_Lists.of(column) for column in lists))
 
 
 def _blocks(shards: Sequence[ShardRecord], split: int, block_rows: int) -> list[BlockPlace]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from graphwright.graphs import Graph, layout
 from graphwright.graphs.molecules import BONDS, MoleculeError, smiles_from_graph
 from graphwright.metrics.chemistry import chemistry_metrics
+from graphwright.settings import Override
 from graphwright.tasks.molecules.dataset import MoleculeSample
 from graphwright.tasks.molecules.fingerprint import BITS, BitArray
-from graphwright.tasks.task import Extra, Places
+from graphwright.tasks.task import Extra, Places, Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,16 +152,15 @@ def smiles_or_none(graph: Graph) -> str | None:
         return None
 
 
-class HasGraph(Protocol):
-    """A sample with its graph."""
-
-    @property
-    def graph(self) -> Graph:
-        """The target."""
+def data_overrides(source: str) -> tuple[Override, ...]:
+    """Settings of a task on a person's own data: whatever elements they have."""
+    return Override("task.data", source), Override("task.elements", "")
 
 
-class MoleculeTargets:
+class MoleculeTask(Task):
     """SMILES, a chemist's drawing and a chemist's metrics of a task's graphs; RDKit is imported when asked for."""
+
+    ranked = True
 
     def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
         """Validity, same fingerprint, Tanimoto similarity."""
@@ -170,7 +170,7 @@ class MoleculeTargets:
         """SMILES; None where no molecule has this graph."""
         return smiles_or_none(graph)
 
-    def places(self, sample: HasGraph) -> Places:
+    def places(self, sample: Any) -> Places:
         """A chemist's drawing of the graph."""
         return depiction(sample.graph)
 

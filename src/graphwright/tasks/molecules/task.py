@@ -6,42 +6,88 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from torch import Tensor, nn
+from pydantic import Field
+from torch import Tensor
 
 from graphwright.decoding import Candidates
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary
-from graphwright.models import Inputs, build_encoder
-from graphwright.settings import FingerprintTask, InputForm, Model
+from graphwright.models import Inputs
+from graphwright.settings import Capacity, DataSettings, InputForm, TaskSettings
+from graphwright.settings.source import CONFIGS
 from graphwright.tasks.molecules.dataset import MoleculeDataset, MoleculeSample, molecule_statistics
 from graphwright.tasks.molecules.fingerprint import (
     BITS,
     Fingerprint,
+    FingerprintLikeness,
     bits_of_tokens,
     fingerprint_batch,
     fingerprint_of,
 )
+from graphwright.tasks.molecules.prepare.folder import MANIFEST
 from graphwright.tasks.molecules.shards import ShardDataset
 from graphwright.tasks.molecules.source import SmilesTable, elements_of, find_data, read_smiles
-from graphwright.tasks.molecules.targets import MoleculeTargets, draw_bits, molecule_sheet, structure_svg
+from graphwright.tasks.molecules.targets import (
+    MoleculeTask,
+    data_overrides,
+    draw_bits,
+    molecule_sheet,
+    structure_svg,
+)
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, NamedInput
+from graphwright.tasks.task import BadInput, NamedInput, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
+"""How the names of files with SMILES end; each but the first may end in .gz, too."""
+PRESET = "fingerprint2molecule-cpu"
+"""What molecules are trained with where nobody says."""
+
+
+class FingerprintTask(TaskSettings):
+    """Fingerprint2Molecule: the active bits of an ECFP4 fingerprint; the graph is the molecule's heavy atoms."""
+
+    input_kinds = ("bits",)
+    default_encoder = "fingerprint"
+
+    kind: Literal["fingerprint"] = "fingerprint"
+    """What is predicted from what: fingerprint, molecules from their ECFP4 bits."""
+    data: Annotated[str, Field(min_length=1)] = "qm9"
+    """Shipped data (qm9, molecules), a file with SMILES (parquet, csv, tsv, smi), or a prepared folder."""
+    capacity: Capacity = 32
+    """Largest number of heavy atoms, N; larger molecules are left out."""
+    elements: str = ""
+    """Element symbols that a node may have, such as C N O F; empty: those in the data."""
+    diffusion: bool = True
+    """Also predict how many neighbours of each element an atom has, and match by it."""
+
+
+@register_task(FingerprintTask)
 @dataclass(frozen=True)
-class Fingerprint2Molecule(MoleculeTargets):
+class Fingerprint2Molecule(MoleculeTask):
     """From the active bits of an ECFP4 fingerprint to the molecule."""
 
     settings: FingerprintTask
-    ranked: bool = True
-    files: str = "SMILES (smi, txt, csv, tsv, parquet) or fingerprints (npy, or 2048 zeros and ones a line)"
+
+    checks_answers = True
+    files = "SMILES (smi, txt, csv, tsv, parquet) or fingerprints (npy, or 2048 zeros and ones a line)"
+
+    @classmethod
+    def settings_for(cls, source: str) -> DataSettings | None:
+        """For a file with SMILES, by its name, or a folder of prepared molecules, the preset on these data."""
+        path = Path(source)
+        if path.is_dir():
+            is_data = (path / MANIFEST).is_file() and not any((path / name).exists() for name in CONFIGS)
+        else:
+            is_data = path.name.lower().removesuffix(".gz").endswith(FILES)
+        return DataSettings(data_overrides(source), PRESET) if is_data else None
 
     @property
     def name(self) -> str:
@@ -69,11 +115,6 @@ class Fingerprint2Molecule(MoleculeTargets):
     def capacity(self) -> int:
         """Largest number of heavy atoms."""
         return self.settings.capacity
-
-    @property
-    def diffusion(self) -> bool:
-        """Whether neighbours are predicted, too."""
-        return self.settings.diffusion
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -126,9 +167,10 @@ class Fingerprint2Molecule(MoleculeTargets):
         vocabulary = molecule_vocabulary(self.vocabulary.nodes)
         return MoleculeDataset(table, rows, vocabulary, self.capacity, limit)
 
-    def encoder(self, model: Model) -> nn.Module:
-        """Of active bits."""
-        return build_encoder(InputForm("bits", BITS), model)
+    @property
+    def input_form(self) -> InputForm:
+        """Bits."""
+        return InputForm("bits", BITS)
 
     def inputs(self, given: Any) -> Tensor:
         """(b, k) tokens from SMILES, RDKit molecules, bit vectors (2048,), or tokens; one or many."""
@@ -151,6 +193,10 @@ class Fingerprint2Molecule(MoleculeTargets):
             count,
             FingerprintEffort(programs=programs, seconds=seconds),
         )
+
+    def likeness(self) -> FingerprintLikeness:
+        """By the bits in common."""
+        return FingerprintLikeness()
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The fingerprints of a file, or those of the SMILES in it."""

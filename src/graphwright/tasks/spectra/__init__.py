@@ -3,6 +3,7 @@
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample
 from graphwright.tasks.spectra.encoded import EncodedSpectrum, encode
 from graphwright.tasks.spectra.prepared import Scaffold, murcko_scaffold
+from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask, TrainingUnit
 from graphwright.tasks.spectra.table import SpectrumTable, read_table
 from graphwright.tasks.spectra.task import MS2Scaffold
 
@@ -10,10 +11,13 @@ __all__ = [
     "EncodedSpectrum",
     "MS2Scaffold",
     "NoSpectrumError",
+    "PeakTokens",
     "Scaffold",
     "SpectrumDataset",
     "SpectrumSample",
     "SpectrumTable",
+    "SpectrumTask",
+    "TrainingUnit",
     "encode",
     "murcko_scaffold",
     "read_table",

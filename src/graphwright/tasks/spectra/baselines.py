@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import csr_array
 
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph
 from graphwright.graphs.isomorphism import DistinctGraphs
 from graphwright.known import Library
 from graphwright.spectra import bin_peaks, nearest_precursor, nearest_spectra
+from graphwright.tasks.likeness import Floats, KernelLikeness
 from graphwright.tasks.spectra.dataset import SpectrumDataset
-from graphwright.tasks.task import Baseline
+from graphwright.tasks.task import Baseline, Samples
 
 Rows = NDArray[np.int64]
 
@@ -122,3 +126,42 @@ class _Scaffolds:
     def _key(self, row: int) -> bytes:
         table = self._data.table
         return table.atoms[row].tobytes() + b"|" + table.bonds[row].tobytes()
+
+
+BIN_WIDTH, POWER = 0.01, 0.5
+"""Bins in Da and the power of intensities with which the nearest spectrum has the right scaffold most often."""
+
+
+@dataclass(frozen=True)
+class SpectrumLikeness(KernelLikeness):
+    """Spectra by the cosine of their binned peaks."""
+
+    name: str = f"root cosine {BIN_WIDTH} Da"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Any:
+        """(m, bins) sparse rows of length 1."""
+        if not isinstance(samples, SpectrumDataset):
+            raise ValueError(f"spectra are compared by their peaks, which {type(samples).__name__} does not hold")
+        peaks = samples.table.peaks
+        rows = [int(samples.units[index][0]) for index in indices]
+        parts = [slice(peaks.offsets[row], peaks.offsets[row + 1]) for row in rows]
+        offsets = np.cumsum([0, *(part.stop - part.start for part in parts)])
+        mzs, intensities = (
+            np.concatenate([values[part] for part in parts]) for values in (peaks.mzs, peaks.intensities)
+        )
+        return bin_peaks(offsets, mzs, intensities, BIN_WIDTH, POWER)
+
+    def similarity(self, queries: Any, references: Any) -> Floats:
+        """(q, m) cosines."""
+        # Bins that only one side fills add nothing, and a single wrong peak can make millions of them.
+        shared = np.intersect1d(queries.indices, references.indices)
+        cosines = (_columns(queries, shared) @ _columns(references, shared).T).toarray()
+        return np.minimum(cosines.astype(np.float32), 1)
+
+
+def _columns(matrix: Any, kept: NDArray[np.int32]) -> csr_array[np.float64]:
+    """(m, len(kept)): some columns of a sparse matrix, `kept` ascending."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    inside = np.isin(matrix.indices, kept)
+    places = np.searchsorted(kept, matrix.indices[inside])
+    return csr_array((matrix.data[inside], (rows[inside], places)), shape=(matrix.shape[0], len(kept)))

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, GraphBatch, Vocabulary, refinement_hash
 from graphwright.models import SpectrumInputs
-from graphwright.settings import PeakTokens, SpectrumTask
 from graphwright.spectra import annotated_tokens, most_intense
 from graphwright.tasks.membership import Membership
 from graphwright.tasks.molecules.dataset import padded_graphs
 from graphwright.tasks.spectra.encoded import (
     EncodedSpectrum,
-    Variation,
     adduct_code,
     bound,
     precursor_token,
@@ -27,8 +24,9 @@ from graphwright.tasks.spectra.encoded import (
     stack,
     vary,
 )
+from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask
 from graphwright.tasks.spectra.table import SpectrumTable, element_codes
-from graphwright.tasks.task import Rejection
+from graphwright.tasks.task import Rejection, Samples
 
 
 class NoSpectrumError(ValueError):
@@ -56,7 +54,7 @@ class SpectrumSample:
         return Graph(self.atoms, self.bonds[:, :2], self.bonds[:, 2], self.vocabulary)
 
 
-class SpectrumDataset(Dataset[SpectrumSample]):
+class SpectrumDataset(Samples):
     """Some rows of a table, one by one or as the molecules that they belong to.
 
     Index i is unit i: a spectrum, or a molecule. `data[i]` is the unit's first spectrum as it is. `data[i, epoch]`
@@ -72,11 +70,8 @@ class SpectrumDataset(Dataset[SpectrumSample]):
         rejected: Sequence[Rejection],
     ) -> None:
         self.table, self.units, self.vocabulary, self.settings = table, units, vocabulary, settings
-        self.rejected = list(rejected)
+        self._rejected = list(rejected)
         self.adducts = settings.adducts.split()
-        self.variation = Variation(
-            settings.hide_formula, settings.hide_conditions, settings.drop_peaks, settings.jitter
-        )
         self._codes = element_codes(vocabulary.nodes)
         if not units:
             first = f"; {self.rejected[0].detail}" if self.rejected else ""
@@ -98,9 +93,10 @@ class SpectrumDataset(Dataset[SpectrumSample]):
         """The scaffold of a unit's first spectrum, which is not encoded for it."""
         return self.scaffold(int(self.units[index][0]))
 
-    def batch(self, indices: Sequence[int]) -> tuple[SpectrumInputs, GraphBatch]:
-        """Inputs and scaffolds of some samples, as they are."""
-        return self.collate([self[index] for index in indices])
+    @property
+    def rejected(self) -> list[Rejection]:
+        """The unusable rows of the table among those asked for."""
+        return self._rejected
 
     def collate(self, samples: Sequence[SpectrumSample]) -> tuple[SpectrumInputs, GraphBatch]:
         """Inputs padded to the most peaks, scaffolds padded to the capacity."""
@@ -132,7 +128,7 @@ class SpectrumDataset(Dataset[SpectrumSample]):
         table = self.table
         spectrum = self.encoded(row)
         if rng is not None:
-            spectrum = vary(spectrum, self.variation, rng)
+            spectrum = vary(spectrum, self.settings, rng)
         return SpectrumSample(
             spectrum,
             str(table.identifiers[row]),

@@ -16,7 +16,6 @@ from graphwright.decoding import Formula as Bound
 from graphwright.decoding import FormulaRule
 from graphwright.graphs import Vocabulary
 from graphwright.models import SpectrumInputs
-from graphwright.settings import PeakTokens, SpectrumTask
 from graphwright.spectra import (
     ELEMENTS,
     Formula,
@@ -33,6 +32,7 @@ from graphwright.spectra import (
     tidy_peaks,
 )
 from graphwright.spectra.spectrum import ELEMENT_SCALES, MZ_SCALE, TOKEN_WIDTH
+from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask
 from graphwright.tasks.task import BadInput, NamedInput
 
 UNKNOWN_ADDUCT = 0
@@ -252,33 +252,23 @@ def _told(problems: list[SpectrumError]) -> Sequence[BadInput]:
     return found
 
 
-@dataclass(frozen=True)
-class Variation:
-    """Shares of spectra or peaks, and the spread of log-intensities; see `SpectrumTask`."""
-
-    hide_formula: float
-    hide_conditions: float
-    drop_peaks: float
-    jitter: float
-
-
-def vary(spectrum: EncodedSpectrum, variation: Variation, rng: np.random.Generator) -> EncodedSpectrum:
+def vary(spectrum: EncodedSpectrum, settings: SpectrumTask, rng: np.random.Generator) -> EncodedSpectrum:
     """A spectrum with peaks left out, intensities off, and some of what is known about it hidden."""
     # Always the same draws, so that one setting does not change what another one does.
     hide_formula, hide_energy, hide_adduct, hide_precursor = rng.random(4)
-    kept = rng.random(len(spectrum.peaks)) >= variation.drop_peaks
-    noise = np.exp(variation.jitter * rng.standard_normal(len(spectrum.peaks)))
+    kept = rng.random(len(spectrum.peaks)) >= settings.drop_peaks
+    noise = np.exp(settings.jitter * rng.standard_normal(len(spectrum.peaks)))
     kept[np.argmax(spectrum.intensities)] = True  # a spectrum has at least one peak
     peaks = spectrum.peaks[kept].copy()
     peaks[:, 1] *= noise[kept]
     peaks[:, 1] /= peaks[:, 1].max()
     varied = replace(spectrum, peaks=peaks)
-    if hide_formula < variation.hide_formula:
+    if hide_formula < settings.hide_formula:
         varied = varied.without_formula()
-    if hide_energy < variation.hide_conditions:
+    if hide_energy < settings.hide_conditions:
         varied = replace(varied, energy=np.nan)
-    if hide_adduct < variation.hide_conditions:
+    if hide_adduct < settings.hide_conditions:
         varied = replace(varied, adduct=UNKNOWN_ADDUCT)
-    if hide_precursor < variation.hide_conditions:
+    if hide_precursor < settings.hide_conditions:
         varied = replace(varied, precursor=np.zeros_like(varied.precursor))
     return varied

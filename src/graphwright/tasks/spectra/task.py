@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from graphwright.decoding import Formula
+from graphwright.files import columns_of
 from graphwright.graphs import Graph, Vocabulary
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.known import Library
 from graphwright.known.memory import Bag, Memory
-from graphwright.models import Inputs, SpectrumInputs, build_encoder
-from graphwright.settings import InputForm, Model, SpectrumTask, TrainingUnit
+from graphwright.models import Inputs, SpectrumInputs
+from graphwright.settings import DataSettings, InputForm
 from graphwright.spectra import parse_formula
-from graphwright.tasks.molecules.targets import MoleculeTargets, depiction, draw_structure
-from graphwright.tasks.spectra.baselines import baselines
+from graphwright.tasks.molecules.targets import MoleculeTask, data_overrides, depiction, draw_structure
+from graphwright.tasks.spectra.baselines import SpectrumLikeness, baselines
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample, spectrum_statistics
 from graphwright.tasks.spectra.encoded import EncodedSpectrum, bounds_of, describe, read_inputs, spectrum_batch
 from graphwright.tasks.spectra.memory import bags_of_words, spectrum_memory
 from graphwright.tasks.spectra.prepared import find_spectra
+from graphwright.tasks.spectra.settings import SpectrumTask, TrainingUnit
 from graphwright.tasks.spectra.table import SpectrumTable, read_table
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, Baseline, NamedInput
+from graphwright.tasks.task import BadInput, Baseline, NamedInput, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,17 +108,33 @@ def _named(spectrum: EncodedSpectrum, precursor: float) -> list[int]:
 
 
 NAME = "ms2scaffold"
+PRESET = "ms2scaffold-cpu"
+"""What spectra are trained with where nobody says."""
+FILES = (".mgf", ".msp")
+"""How the names of files end that can only be spectra; each may end in .gz, too."""
+PEAK_COLUMNS = {"mzs", "intensities"}
+"""By which a table of spectra, such as MassSpecGym's, is told from one of molecules: both have SMILES."""
 
 
+@register_task(SpectrumTask)
 @dataclass(frozen=True)
-class MS2Scaffold(MoleculeTargets):
+class MS2Scaffold(MoleculeTask):
     """From a tandem mass spectrum to the Murcko scaffold of the molecule."""
 
     settings: SpectrumTask
-    ranked: bool = True
-    files: str = "tandem mass spectra (mgf, msp, mzML, MassBank records, MassSpecGym tsv, json, parquet)"
     formula: str | None = None
     """Molecular formula of the spectra in files that do not say theirs."""
+
+    own_baselines = True
+    files = "tandem mass spectra (mgf, msp, mzML, MassBank records, MassSpecGym tsv, json, parquet)"
+
+    @classmethod
+    def settings_for(cls, source: str) -> DataSettings | None:
+        """For a file of spectra, by its name or by its columns, the preset on these data."""
+        path = Path(source)
+        plain = path.name.lower().removesuffix(".gz")
+        table = plain.endswith((".tsv", ".txt", ".parquet")) and columns_of(path) >= PEAK_COLUMNS
+        return DataSettings(data_overrides(source), PRESET) if table or plain.endswith(FILES) else None
 
     @property
     def name(self) -> str:
@@ -152,11 +169,6 @@ class MS2Scaffold(MoleculeTargets):
     def adducts(self) -> list[str]:
         """Those with a token."""
         return self.settings.adducts.split()
-
-    @property
-    def diffusion(self) -> bool:
-        """Whether neighbours are predicted, too."""
-        return self.settings.diffusion
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -221,15 +233,26 @@ class MS2Scaffold(MoleculeTargets):
         """The commonest scaffold, and those of the nearest training spectra."""
         return baselines(self.data("train"), samples, indices)
 
-    def encoder(self, model: Model) -> nn.Module:
-        """Of peaks."""
-        return build_encoder(InputForm("spectrum", len(self.adducts)), model)
+    def references(self) -> SpectrumDataset:
+        """Training spectra one by one: of molecules only the first spectrum would be seen."""
+        return replace(self, settings=self.settings.model_copy(update={"unit": TrainingUnit.SPECTRUM})).data(
+            "train"
+        )
+
+    def likeness(self) -> SpectrumLikeness:
+        """By their peaks."""
+        return SpectrumLikeness()
+
+    @property
+    def input_form(self) -> InputForm:
+        """Peaks, and one of so many adducts."""
+        return InputForm("spectrum", len(self.adducts))
 
     def inputs(self, given: Any) -> SpectrumInputs:
         """A batch of `Spectrum`, pairs (mzs, intensities) or encoded spectra; one or many."""
         return spectrum_batch(self.settings, given)
 
-    def bounds(self, given: Any) -> list[Formula | None]:
+    def input_bounds(self, given: Any) -> list[Formula | None]:
         """At most which atoms the scaffold of each input can have, where its formula is known."""
         return bounds_of(self.settings, given, self.vocabulary)
 

@@ -16,7 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from graphwright.models import Inputs, SetInputs
+from graphwright.tasks.likeness import EuclideanLikeness, Floats, KernelLikeness, Likeness
 from graphwright.tasks.table.file import Row, RowError, parsed
+from graphwright.tasks.task import Samples
 
 USUAL = 0.8
 """Share of the rows whose values must be alike for the others to be faults, not another kind."""
@@ -311,3 +313,76 @@ def as_rows(given: Any, form: Form) -> list[Row]:
 
 def _lists(value: Any) -> Any:
     return [_lists(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+class VectorLikeness(EuclideanLikeness):
+    """A table's vectors, standardised, by their squared distance."""
+
+    name = "squared distance of the standardised numbers"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Floats:
+        """(m, d)."""
+        return np.stack([samples[index].value for index in indices])
+
+
+class SetLikeness(EuclideanLikeness):
+    """A table's sets of vectors: from every element of either to the nearest of the other, squared, on average."""
+
+    name = "mean squared distance to the nearest element"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> list[Floats]:
+        """m arrays (k, d)."""
+        return [samples[index].value for index in indices]
+
+    def similarity(self, queries: Any, references: Any) -> Floats:
+        """(q, m) minus the distances."""
+        most = max(1, *map(len, references))
+        padded = np.full((len(references), most, references[0].shape[1]), 0, np.float32)
+        real = np.zeros((len(references), most), bool)
+        for at, each in enumerate(references):
+            padded[at, : len(each)], real[at, : len(each)] = each, True
+        return -np.stack([_to_nearest(query, padded, real) for query in queries])
+
+
+class TokenLikeness(KernelLikeness):
+    """A table's lists of tokens by the cosine of how often each token occurs."""
+
+    name = "cosine of the tokens' counts"
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Floats:
+        """(m, words) of length one, or nothing where a list is empty."""
+        counts = np.stack([np.bincount(samples[index].value, minlength=self.words) for index in indices])
+        lengths = np.sqrt((counts.astype(np.float32) ** 2).sum(1, keepdims=True))
+        shares: Floats = (counts / np.maximum(lengths, 1)).astype(np.float32)
+        return shares
+
+    def similarity(self, queries: Floats, references: Floats) -> Floats:
+        """(q, m) cosines."""
+        cosines: Floats = queries @ references.T
+        return cosines
+
+
+def _to_nearest(query: Floats, references: Floats, real: NDArray[np.bool_]) -> Floats:
+    """(m,) distances of a set (k, d) to padded sets (m, n, d), real (m, n) true at elements."""
+    apart = ((query[None, :, None] - references[:, None]) ** 2).sum(3)
+    apart[~np.broadcast_to(real[:, None], apart.shape)] = np.inf
+    if not len(query):
+        return np.where(real.any(1), np.inf, 0).astype(np.float32)
+    there = apart.min(2).mean(1)
+    back = np.where(real, apart.min(1), 0).sum(1) / np.maximum(real.sum(1), 1)
+    distances: Floats = (there + back).astype(np.float32)
+    return distances
+
+
+def likeness_of(form: Form) -> Likeness:
+    """How inputs of a form are compared."""
+    match form.kind:
+        case InputKind.VECTOR:
+            return VectorLikeness()
+        case InputKind.SET:
+            return SetLikeness()
+        case InputKind.TOKENS:
+            return TokenLikeness(len(form.words))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,28 +10,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
-from graphwright.graphs import Graph, Vocabulary, draw, layout
-from graphwright.models import Inputs, SetInputs, build_encoder
-from graphwright.settings import ENCODERS, InputForm, Model, Override, SlotKind, TableTask
+from graphwright.files import columns_of
+from graphwright.graphs import Vocabulary
+from graphwright.models import Inputs, SetInputs
+from graphwright.settings import CORES, ENCODERS, DataSettings, InputForm, Model, Override, SlotKind
+from graphwright.tasks.likeness import Likeness
 from graphwright.tasks.split import SPLITS, Split
-from graphwright.tasks.table.file import RowError, read_table
-from graphwright.tasks.table.form import Form, InputKind, Value, as_rows
+from graphwright.tasks.table.file import EDGES, GRAPH, NODES, RowError, read_table
+from graphwright.tasks.table.form import Form, InputKind, Value, as_rows, likeness_of
 from graphwright.tasks.table.understood import (
     TableDataset,
     TableSample,
+    TableTask,
     Understood,
     name_of,
     named_vocabulary,
     rejection,
     understand,
 )
-from graphwright.tasks.task import BadInput, Extra, NamedInput, Places, Rejection, input_beside_graph
+from graphwright.tasks.task import BadInput, Choice, NamedInput, Rejection, Task, draw_text, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,45 @@ class TableInput:
     value: Value
 
 
+TABLE_FILES = (".parquet", ".csv", ".jsonl", ".ndjson")
+"""How the names of files end that may be a person's own table of pairs."""
+TABLE_TARGETS = ({NODES, EDGES}, {GRAPH})
+"""Columns, one of these sets, by which such a table is told from one of molecules or spectra."""
+TABLE_SETTINGS = (
+    Override("task.kind", "table"),
+    Override("matching.kind", "conditional_gradient"),
+    Override("loss.adjacency", 2.0),
+    Override("train.optimizer", "muon"),
+    Override("train.learning_rate", 4e-3),
+    Override("train.averaging", 0.999),
+    Override("train.devices", CORES),
+    Override("train.workers", 0),
+    Override("train.validate_every", 500),
+)
+"""What a table is trained with where nobody says: what proved best on the tasks that come along."""
+
+
+@register_task(TableTask)
 @dataclass(frozen=True)
-class Table:
+class Table(Task):
     """From the columns of a file to the graph of the row."""
 
     settings: TableTask
-    ranked: bool = False
-    files: str = "tables with the columns of the input (parquet, jsonl, csv)"
+
+    files = "tables with the columns of the input (parquet, jsonl, csv)"
+
+    @classmethod
+    def settings_for(cls, source: str) -> DataSettings | None:
+        """For a person's own table of inputs and graphs, by its name and its columns, `TABLE_SETTINGS`."""
+        path = Path(source)
+        suffix = path.suffix.lower()
+        if suffix not in TABLE_FILES or path.is_dir():
+            return None
+        # No other task takes lines of JSON: what such a file lacks, the table's reader says best.
+        lines = suffix in (".jsonl", ".ndjson")
+        columns: set[str] = set() if lines else columns_of(path, "," if suffix == ".csv" else "\t")
+        is_table = lines or any(wanted <= columns for wanted in TABLE_TARGETS)
+        return DataSettings((*TABLE_SETTINGS, Override("task.data", source))) if is_table else None
 
     @property
     def name(self) -> str:
@@ -61,14 +94,6 @@ class Table:
         return (
             f"From {self.form.described}, to graphs of up to {self.capacity} nodes "
             f"(node labels {len(self.vocabulary.nodes)}, of edges {len(self.vocabulary.edges) - 1}; {self.name})."
-        )
-
-    @property
-    def limits(self) -> str:
-        """What a model has never seen."""
-        return (
-            f"Inputs must be like those of {self.name}, with graphs of at most {self.capacity} nodes. On anything "
-            "else it still answers, and is wrong."
         )
 
     @cached_property
@@ -87,11 +112,6 @@ class Table:
         return self.settings.capacity or self.understood.capacity
 
     @property
-    def diffusion(self) -> bool:
-        """Whether neighbours are predicted, too."""
-        return self.settings.diffusion
-
-    @property
     def understood(self) -> Understood:
         """The settings' file."""
         return understand(self.settings)
@@ -106,6 +126,18 @@ class Table:
             "form": self.form.text,
         }
         return self.settings.model_copy(update=known)
+
+    def resolved_encoder(self, model: Model) -> str:
+        """That of the form, where the settings leave it to the columns."""
+        return str(self.form.kind) if model.encoder == self.settings.default_encoder else model.encoder
+
+    def choice(self) -> Choice:
+        """Width, batch size and slots."""
+        return choose(self)
+
+    def likeness(self) -> Likeness:
+        """By whatever the columns hold."""
+        return likeness_of(self.form)
 
     def rejections(self) -> list[Rejection]:
         """The unusable rows of all splits."""
@@ -138,11 +170,12 @@ class Table:
             known = self.resolved()
         return TableDataset(understand(known, path), "test", limit)
 
-    def encoder(self, model: Model) -> nn.Module:
-        """Of whatever the columns hold."""
+    @property
+    def input_form(self) -> InputForm:
+        """Whatever the columns hold."""
         form = self.form
         size = len(form.words) if form.kind is InputKind.TOKENS else form.numbers
-        return build_encoder(InputForm(form.kind, size, form.described), model)
+        return InputForm(form.kind, size, form.described)
 
     def inputs(self, given: Any) -> Inputs:
         """A batch from one row or many: mappings of columns, or the values of the only column."""
@@ -180,55 +213,22 @@ class Table:
             except RowError as error:
                 yield BadInput(rejection(path, number, error).detail)
 
-    def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:  # noqa: ARG002
-        """None."""
-        return []
-
-    def text(self, graph: Graph) -> str | None:  # noqa: ARG002
-        """There is no notation for any graph."""
-        return None
-
     def statistics(self, samples: Iterable[TableSample]) -> list[tuple[str, str]]:
-        """Sizes, degrees, labels, lengths of the inputs."""
+        """Sizes, labels, lengths of the inputs."""
         found = list(samples)
-        sizes = np.array([sample.graph.size for sample in found])
-        edges = np.array([len(sample.graph.edges) for sample in found])
-        nodes = Counter(name for sample in found for name in sample.graph.node_names)
-        joins = Counter(name for sample in found for name in sample.graph.edge_names)
-        rows = [
-            ("looked at", f"{len(found):,}"),
-            ("nodes", f"{sizes.min()} to {sizes.max()}, mean {sizes.mean():.2f}"),
-            ("edges", f"{edges.min()} to {edges.max()}, mean {edges.mean():.2f}"),
-            ("node labels found", _shares(nodes)),
-            ("edge labels found", _shares(joins)),
-        ]
+        rows = super().statistics(found)
         if self.form.kind is InputKind.VECTOR:
             return rows
         lengths = np.array([len(sample.value) for sample in found])
         return [*rows, ("elements of an input", f"{lengths.min()} to {lengths.max()}, mean {lengths.mean():.2f}")]
 
-    def sheet(self, samples: Sequence[TableSample]) -> Figure:
-        """Inputs beside their graphs."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(15, 2.9 * -(-len(samples) // 3)), layout="constrained")
-        panels = figure.subplots(-(-len(samples) // 3), 6, squeeze=False)
-        for panel in panels.flat:
-            panel.set_axis_off()
-        for sample, (left, right) in zip(samples, panels.reshape(-1, 2), strict=False):
-            self.draw_input(self.input_of(sample), left)
-            left.set_title(f"row {sample.row}", fontsize=9)
-            self.draw_graph(sample.graph, right, None)
-            right.set_title(f"{sample.graph.size} nodes, {len(sample.graph.edges)} edges", fontsize=9)
-        return figure
+    def title(self, sample: TableSample) -> str:
+        """Which row it is."""
+        return f"row {sample.row}"
 
     def input_of(self, sample: TableSample) -> TableInput:
         """The input of a row."""
         return TableInput(sample.value)
-
-    def places(self, sample: TableSample) -> Places:
-        """Where a drawing has room for them: a table says nothing of places."""
-        return layout(sample.graph)
 
     def draw_input(self, given: TableInput, axes: Axes) -> None:
         """Bars of a vector, a list of tokens, points of a set by their first two numbers."""
@@ -238,9 +238,7 @@ class Table:
                 axes.set_axis_on()
                 axes.bar(np.arange(len(value)), self.form.raw(value))
             case InputKind.TOKENS:
-                axes.set_axis_off()
-                words = " ".join(self.form.words[code] for code in value.tolist())
-                axes.text(0, 0.5, words[:300], wrap=True, va="center", fontsize=8, transform=axes.transAxes)
+                draw_text(" ".join(self.form.words[code] for code in value.tolist()), axes)
             case InputKind.SET:
                 axes.set_axis_on()
                 numbers = self.form.raw(value).reshape(-1, self.form.numbers)
@@ -248,33 +246,10 @@ class Table:
                 axes.scatter(numbers[:, 0], second, s=20)
         axes.tick_params(labelsize=7)
 
-    def write_drawing(
-        self,
-        path: Path,
-        given: TableInput,
-        graph: Graph,
-        title: str,
-        text: str | None = None,  # noqa: ARG002
-    ) -> None:
-        """Input and graph, as SVG."""
-        figure = input_beside_graph(self, given, graph, title)
-        figure.savefig(path.with_name(path.name + ".svg"))
-
-    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
-        """Nodes in a colour for each label."""
-        draw(graph, axes, places)
-
 
 def _listed(labels: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(labels[:most])
     return shown if len(labels) <= most else f"{shown} and {len(labels) - most:,} more"
-
-
-def _shares(counts: Counter[str], most: int = 8) -> str:
-    total = max(1, counts.total())
-    shown = ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.most_common(most))
-    rest = f" and {len(counts) - most:,} more" if len(counts) > most else ""
-    return (shown + rest) or "none"
 
 
 def _in_a_name(text: str) -> str:
@@ -287,14 +262,6 @@ FEW_ROWS = 2000
 """Below so many training rows a wide model learns them by heart."""
 TOKENS_ARE_SLOTS = "slots   every element of an input may be a node: no graph has more nodes than its input"
 LARGEST_BATCH, SMALLEST_BATCH = 64, 4
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Settings that depend on the data, and lines that say what was chosen and why."""
-
-    overrides: tuple[Override, ...]
-    lines: tuple[str, ...]
 
 
 def choose(table: Table) -> Choice:

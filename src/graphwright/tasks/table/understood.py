@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated, Literal
 
-from torch.utils.data import Dataset
+from pydantic import Field
 
 from graphwright.graphs import Graph, GraphBatch, Vocabulary
 from graphwright.models import Inputs
-from graphwright.settings import TableTask
+from graphwright.settings import TaskSettings
 from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, split_by_hash
 from graphwright.tasks.table.file import (
     DIRECTED,
@@ -28,7 +29,7 @@ from graphwright.tasks.table.file import (
     target_of,
 )
 from graphwright.tasks.table.form import Form, Value, find_form
-from graphwright.tasks.task import Rejection
+from graphwright.tasks.task import Rejection, Samples
 
 SPLIT, ID = "split", "id"
 NOT_YET = ("attributes", "smiles_target")
@@ -36,6 +37,30 @@ NOT_YET = ("attributes", "smiles_target")
 NEEDED: dict[Split, int] = {"train": 20, "validation": 2, "test": 0}
 """Rows without which there is no training; test rows are for evaluation alone."""
 MOST_NODES = 250
+
+
+class TableTask(TaskSettings):
+    """Table: a person's own file of pairs, one row an input and its graph."""
+
+    input_kinds = ("vector", "tokens", "set")
+    default_encoder = "columns"
+
+    kind: Literal["table"] = "table"
+    """What is predicted from what: table, graphs from the columns of your own file."""
+    data: Annotated[str, Field(min_length=1)] = "pairs.parquet"
+    """File of pairs (parquet, jsonl, csv): columns nodes and edges, or graph; all other columns are the input."""
+    inputs: str = ""
+    """Columns that are the input, with commas between them; empty: all but graph, nodes, edges, split and id."""
+    capacity: Annotated[int, Field(ge=0, le=250)] = 0
+    """Largest number of nodes, N; larger graphs are left out; 0: as many as the largest training graph has."""
+    node_labels: str = ""
+    """Labels that a node may have, a JSON list; empty: those in the training rows."""
+    edge_labels: str = ""
+    """Labels that an edge may have, a JSON list; empty: those in the training rows."""
+    form: str = ""
+    """Kind of the input, mean and deviation of its numbers, its tokens, as JSON; empty: found in the data."""
+    diffusion: bool = True
+    """Also predict how many neighbours of each label a node has, and match by it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +304,7 @@ def _nothing_to_learn_from(
     return f"{file.path} has no usable training row in {len(file):,} rows ({listed}); {takes}{first}"
 
 
-class TableDataset(Dataset[TableSample]):
+class TableDataset(Samples):
     """The usable rows of a split, all in memory, in the file's order; `rejected` has the others."""
 
     def __init__(self, understood: Understood, split: Split, limit: int | None = None) -> None:
@@ -303,18 +328,6 @@ class TableDataset(Dataset[TableSample]):
     def rejected(self) -> list[Rejection]:
         """The unusable rows of the split, and those whose split nobody can tell."""
         return [*self.understood.rejected[self.split], *self.understood.rejected[None]]
-
-    def unusable(self) -> dict[str, int]:
-        """How many these are, by reason, the commonest first."""
-        return dict(Counter(each.reason for each in self.rejected).most_common())
-
-    def graph(self, index: int) -> Graph:
-        """The graph of a sample as it is."""
-        return self[index].graph
-
-    def batch(self, indices: Sequence[int]) -> tuple[Inputs, GraphBatch]:
-        """Inputs and graphs of some rows."""
-        return self.collate([self[index] for index in indices])
 
     def collate(self, samples: Sequence[TableSample]) -> tuple[Inputs, GraphBatch]:
         """Inputs as the encoder takes them, and the graphs padded to the capacity."""

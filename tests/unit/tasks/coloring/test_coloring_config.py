@@ -32,7 +32,7 @@ def test_any2graph() -> None:
 @pytest.mark.parametrize(
     ("settings", "field"),
     [
-        ({"capacity": 4}, "capacity"),
+        ({"capacity": 4}, "min_size 5 is more than capacity 4"),
         ({"capacity": 0}, "capacity"),
         ({"capacity": 10.0}, "capacity"),
         ({"capacity": 10, "min_size": 0}, "min_size"),

@@ -44,7 +44,7 @@ def test_a_sample_is_the_same_in_another_process() -> None:
     there = subprocess.run(
         [sys.executable, "-c", code],
         cwd=os.path.dirname(__file__),
-        env=os.environ | {"PYTHONHASHSEED": "123"},
+        env=os.environ | {"PYTHONHASHSEED": "123", "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,

@@ -10,9 +10,9 @@ from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from torch.utils.data import DataLoader
 
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
-from graphwright.settings import FingerprintTask, load_run
+from graphwright.settings import load_run
 from graphwright.tasks import task_of
-from graphwright.tasks.molecules import BITS, Fingerprint2Molecule, NoMoleculeError
+from graphwright.tasks.molecules import BITS, Fingerprint2Molecule, FingerprintTask, NoMoleculeError
 from graphwright.tasks.molecules.dataset import pack, read_molecule, unpack
 from tiny_molecules import BAD, SMILES, tiny_file, write_molecules
 

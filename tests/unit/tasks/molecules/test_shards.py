@@ -13,9 +13,8 @@ from torch.utils.data import DataLoader
 pytest.importorskip("rdkit")
 from graphwright.graphs import Vocabulary
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
-from graphwright.settings import FingerprintTask
 from graphwright.tasks import task_of
-from graphwright.tasks.molecules import active_bits, find_data
+from graphwright.tasks.molecules import FingerprintTask, active_bits, find_data
 from graphwright.tasks.molecules.fingerprint import active_bits_and_centres
 from graphwright.tasks.molecules.prepare import InProcess, ManifestError, PrepareSettings, Source, prepare
 from graphwright.tasks.molecules.prepare import folder as folder_module

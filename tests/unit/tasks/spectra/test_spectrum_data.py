@@ -7,12 +7,11 @@ import pytest
 
 from graphwright.graphs import is_isomorphic
 from graphwright.graphs.molecules import graph_from_molecule, parse_smiles
-from graphwright.settings import SpectrumTask
 from graphwright.spectra import ELEMENTS, read_spectra
 from graphwright.spectra.spectrum import ELEMENT_SCALES
 from graphwright.tasks import task_of
-from graphwright.tasks.spectra import MS2Scaffold, NoSpectrumError, read_table
-from graphwright.tasks.spectra.encoded import Variation, encode_as, vary
+from graphwright.tasks.spectra import MS2Scaffold, NoSpectrumError, SpectrumTask, read_table
+from graphwright.tasks.spectra.encoded import encode_as, vary
 from graphwright.tasks.spectra.prepared import prepared
 from graphwright.tasks.spectra.table import fold_place
 from tiny_spectra import FOLDS, SPECTRA, rows, write_spectra
@@ -203,9 +202,10 @@ def test_raw_tokens_have_no_counts_and_hidden_formulas_no_formula(spectra_file):
 
 def test_variation_does_what_it_says(spectra_file):
     spectrum = task(spectra_file).data("test")[0].spectrum
-    nothing = Variation(0, 0, 0, 0)
+    nothing = SpectrumTask(hide_formula=0, hide_conditions=0, drop_peaks=0, jitter=0)
     assert same(vary(spectrum, nothing, np.random.default_rng(0)), spectrum)
-    varied = [vary(spectrum, Variation(0.5, 0.25, 0.4, 0.3), np.random.default_rng(at)) for at in range(400)]
+    some = SpectrumTask(hide_formula=0.5, hide_conditions=0.25, drop_peaks=0.4, jitter=0.3)
+    varied = [vary(spectrum, some, np.random.default_rng(at)) for at in range(400)]
     assert np.mean([each.formula is None for each in varied]) == pytest.approx(0.5, abs=0.08)
     assert all(each.explained.any() <= (each.formula is not None) for each in varied)
     for hidden in ([np.isnan(each.energy) for each in varied], [each.precursor[0] == 0 for each in varied]):
@@ -229,7 +229,7 @@ def test_a_formula_bounds_also_where_the_adduct_is_unknown(tmp_path, adduct):
     path = write_spectra(tmp_path / "x.parquet", [rows()[0] | {"adduct": adduct}])
     found = task(path, elements="C N O S")
     data, read = found.data("train"), next(found.read(path))
-    [bound], [same] = data.bounds([0]), found.bounds(read.value)
+    [bound], [same] = data.bounds([0]), found.input_bounds(read.value)
     assert bound == same
     assert bound.admits({"C": 6}, 0)
     assert not bound.admits({"N": 1}, 0)

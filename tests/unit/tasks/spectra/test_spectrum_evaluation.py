@@ -63,7 +63,7 @@ def test_a_formula_bounds_what_is_predicted(tiny_spectrum_run, tmp_path):
     path = write_mgf(tmp_path / "one.mgf", [rows()[0] | {"formula": "C3H8"}], formula=True)
     (given,) = model.task.read(path)
     assert "C3H8" in given.note
-    bounds = model.task.bounds([given.value, (np.array([50.0]), np.array([1.0]))])
+    bounds = model.task.input_bounds([given.value, (np.array([50.0]), np.array([1.0]))])
     assert dict(bounds[0].atoms) == {"C": 3}
     assert bounds[1] is None
     predicted = model.predict([given.value], top=3, decoder=Decoder.VALID)[0]

@@ -7,10 +7,9 @@ import pytest
 
 from graphwright.graphs import is_isomorphic
 from graphwright.metrics import bootstrap_interval, evaluate_graphs
-from graphwright.settings import SpectrumTask
 from graphwright.tasks import Extra
 from graphwright.tasks.membership import Membership
-from graphwright.tasks.spectra import MS2Scaffold
+from graphwright.tasks.spectra import MS2Scaffold, SpectrumTask
 from graphwright.tasks.spectra.baselines import baselines
 from graphwright.tasks.spectra.molecule_means import molecule_means
 from tiny_spectra import rows, write_spectra

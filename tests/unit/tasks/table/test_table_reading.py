@@ -10,8 +10,8 @@ import pytest
 from pyarrow import parquet
 
 from graphwright.graphs import is_isomorphic, to_json
-from graphwright.settings import TableTask, is_table_data, load_run
-from graphwright.tasks.table import InputKind, Table, understand
+from graphwright.settings import load_run
+from graphwright.tasks.table import InputKind, Table, TableTask, understand
 from tiny_tables import path_row, rows, write_jsonl
 
 
@@ -48,7 +48,7 @@ def test_parquet_jsonl_and_csv_say_the_same(tmp_path):
         for mine, its in zip(first.samples["train"], other.samples["train"], strict=True):
             assert mine.graph == its.graph
             assert np.array_equal(mine.value, its.value)
-        assert is_table_data(str(tmp_path / name))
+        assert Table.settings_for(str(tmp_path / name)) is not None
     assert first.form.kind is InputKind.SET
     assert first.vocabulary.nodes == ("end", "inner")
     assert first.capacity == 5
