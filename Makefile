@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all smoke bench lint docs clean
+.PHONY: demo test test-all smoke bench propositions lint docs clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -39,6 +39,10 @@ smoke: $(STAMP)
 bench: $(STAMP)
 	mkdir -p build
 	$(BIN)/python -m benchmarks all --json build/bench.json
+
+# The paper's propositions, computed and drawn.
+propositions: $(STAMP)
+	$(BIN)/graphwright reproduce propositions --scale cpu --out build
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict

@@ -83,6 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"name what to reproduce: {', '.join(NAMES)}, or all; or ask for --status")
     if arguments.scale is None:
         raise ValueError(f"give --scale: {', '.join(SCALES)}")
+    if "propositions" in arguments.names and not arguments.dry_run:
+        from graphwright.experiments import check_propositions
+
+        check_propositions()  # better before the hours of what else is named
     if arguments.dry_run:
         return _print_estimates(arguments, console)
     return _reproduce(arguments, console)
@@ -94,13 +98,18 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _reproduce(arguments: argparse.Namespace, console: Console) -> int:
-    from graphwright.experiments import Scale, write_propositions
+    from graphwright.experiments import Scale, check_propositions, write_propositions
 
     scale = Scale(arguments.scale)
     failed: list[str] = []
     with Interrupts() as interrupts:
         for name in _names(arguments):
             if name == "propositions":
+                try:
+                    check_propositions()
+                except FileNotFoundError as error:  # one of all: the others do not need it
+                    failed.append(f"{name}: {error}")
+                    continue
                 page = write_propositions(arguments.out, scale)
                 folder, lines, interrupted = page.folder, page.broken, False
             else:

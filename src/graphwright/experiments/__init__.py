@@ -6,18 +6,19 @@ from graphwright.experiments.examples import runs_wanted, write_examples
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand, grid_names, read_grid
 from graphwright.experiments.job import Job
 from graphwright.experiments.processes import Processes
-from graphwright.experiments.propositions import write_propositions
 from graphwright.experiments.ray_cluster import RayCluster
 from graphwright.experiments.reproduction import (
     JobStatus,
     Progress,
     Reproduced,
     Status,
+    check_propositions,
     job_list,
     page_written,
     reproduce,
     status,
     store_of,
+    write_propositions,
 )
 from graphwright.experiments.store import State, Store
 
@@ -38,6 +39,7 @@ __all__ = [
     "State",
     "Status",
     "Store",
+    "check_propositions",
     "estimates",
     "expand",
     "grid_names",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Protocol
 
 from graphwright.experiments.engine import Engine, Outcome, Stopped
 from graphwright.experiments.figures import draw, write_figure
@@ -16,6 +19,7 @@ from graphwright.experiments.table import RECORDS, Measured, markdown, measure, 
 from graphwright.files import write_json
 
 PAGE = "README.md"
+PROPOSITIONS = Path(__file__).resolve().parents[3] / "figures" / "propositions.py"
 RUNS = "runs"
 """The folder of all jobs' folders under that of the results."""
 
@@ -191,3 +195,35 @@ def job_list(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -
         for configuration in expand(grid, scale, seeds)
         for job in configuration.jobs
     ]
+
+
+class Page(Protocol):
+    """A page without runs of its own: where it is, and a line for everything on it that does not hold."""
+
+    folder: Path
+
+    @property
+    def broken(self) -> list[str]:
+        """The lines."""
+
+
+def check_propositions() -> None:
+    """Refuse to draw the propositions where there is no checkout."""
+    if not PROPOSITIONS.is_file():
+        raise FileNotFoundError(
+            "the propositions are drawn in a checkout of the repository, by figures/propositions.py: an installed "
+            "package does not carry them"
+        )
+
+
+def write_propositions(out: Path, scale: Scale) -> Page:
+    """Their page, by the checkout's own module."""
+    check_propositions()
+    spec = spec_from_file_location("figures.propositions", PROPOSITIONS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    page: Page = module.write_propositions(out, scale)
+    return page

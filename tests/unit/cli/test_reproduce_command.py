@@ -4,12 +4,12 @@ import signal
 
 import pytest
 
+from figures.propositions import Propositions
 from graphwright import experiments
 from graphwright.cli import main as cli
-from graphwright.experiments import Job, Outcome, Scale, State, expand, read_grid, store_of
+from graphwright.experiments import Job, Outcome, Scale, State, expand, read_grid, reproduction, store_of
 from graphwright.experiments import engine as engines
 from graphwright.experiments.estimate import Cost
-from graphwright.experiments.propositions import Propositions
 from graphwright.experiments.store import locked
 
 
@@ -153,3 +153,18 @@ def test_an_interrupt_while_a_page_is_written_stops_after_it(tmp_path, capsys, m
     assert cli.main(words) == cli.INTERRUPTED
     assert "Give the same command again to go on" in capsys.readouterr().err
     assert not (tmp_path / "scaling-smoke").exists()
+
+
+def test_without_a_checkout_the_propositions_are_refused_before_anything_is_done(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(reproduction, "PROPOSITIONS", tmp_path / "figures" / "propositions.py")
+    words = ["--scale", "smoke", "--out", str(tmp_path)]
+    assert cli.main(["reproduce", "scaling", "propositions", *words]) == cli.USAGE
+    assert "drawn in a checkout of the repository" in capsys.readouterr().err
+    assert not (tmp_path / "scaling-smoke").exists()
+
+
+def test_without_a_checkout_all_goes_on_and_says_what_it_lacks(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(reproduction, "PROPOSITIONS", tmp_path / "figures" / "propositions.py")
+    monkeypatch.setattr("graphwright.cli.reproduce.NAMES", ("propositions",))
+    assert cli.main(["reproduce", "all", "--scale", "smoke", "--out", str(tmp_path)]) == cli.SOME_FAILED
+    assert "propositions: the propositions are drawn in a checkout" in capsys.readouterr().err

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from graphwright.experiments import propositions
-from graphwright.experiments.propositions import check_theory, every_permutation, minima, random_plans
+from figures import propositions
+from figures.propositions import check_theory, every_permutation, minima, random_plans
 from graphwright.transport import Objective
 
 
