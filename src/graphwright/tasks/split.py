@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, get_args
 
 Split = Literal["train", "validation", "test"]
@@ -23,6 +25,13 @@ def check_split(split: str) -> None:
     """Refuse a split that there is not."""
     if split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+
+
+def check_names(names: Iterable[str | None], column: str, path: Path) -> None:
+    """Refuse a column of splits that holds other words: who asks for a split needs all of them understood."""
+    unknown = sorted({str(name).strip().lower() for name in names if name is not None} - set(SPLIT_NAMES))
+    if unknown:
+        raise ValueError(f"{path}: column {column} holds {unknown[0]!r}, expected {', '.join(SPLITS)}")
 
 
 def split_by_hash(text: str) -> Split:

@@ -18,7 +18,7 @@ from graphwright.graphs.molecules import BONDS
 from graphwright.spectra import AnnotatedPeaks, load_annotated
 from graphwright.spectra.spectrum import MOST_MZ
 from graphwright.tasks.spectra.prepared import prepared
-from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split
+from graphwright.tasks.split import SPLIT_NAMES, Split, check_names
 from graphwright.tasks.task import Rejection
 
 BOUNDS: dict[Split, tuple[float, float]] = {"train": (0.0, 0.8), "validation": (0.8, 0.9), "test": (0.9, 1.0)}
@@ -79,6 +79,7 @@ class SpectrumTable:
     def rows(self, split: Split) -> NDArray[np.int64]:
         """Rows of a split: by the file's folds, or 80, 10 and 10 % by a hash of the molecular formula."""
         if self.folds is not None:
+            check_names(self.folds.tolist(), "fold", self.path)
             meant = np.array([SPLIT_NAMES.get(str(name).strip().lower(), "") for name in self.folds])
             return np.flatnonzero(meant == split)
         low, high = BOUNDS[split]
@@ -147,7 +148,7 @@ def read_table(path: Path, tolerance: float) -> SpectrumTable:
         adducts=_texts(found, "adduct"),
         energies=energies,
         precursors=np.where(precursors == 0, np.nan, precursors),
-        folds=_folds(found, path),
+        folds=_folds(found),
         atoms=atoms,
         bonds=bonds,
         faults=_faults(_texts(found, "fault"), peaks, precursors, energies, atoms, bonds),
@@ -193,15 +194,9 @@ def _bad_bonds(atoms: Ragged, bonds: Ragged) -> list[int]:
     return [int(at) for at in np.flatnonzero(broken)]
 
 
-def _folds(table: pa.Table, path: Path) -> Texts | None:
+def _folds(table: pa.Table) -> Texts | None:
     folds = _texts(table, "fold")
-    known = {str(name).strip().lower() for name in folds if name is not None}
-    if not known:
-        return None
-    strange = sorted(known - set(SPLIT_NAMES))
-    if strange:
-        raise ValueError(f"{path}: column fold holds {strange[0]!r}, expected {', '.join(SPLITS)}")
-    return folds
+    return None if all(name is None for name in folds) else folds
 
 
 def _texts(table: pa.Table, name: str) -> Texts:

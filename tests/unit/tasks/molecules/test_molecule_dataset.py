@@ -182,3 +182,8 @@ def test_what_is_no_fingerprint_is_refused(few, wrong):
 def test_what_is_no_molecule_is_refused(few, wrong):
     with pytest.raises(ValueError, match="expected a SMILES, an RDKit molecule"):
         few.inputs(wrong)
+
+
+def test_all_of_a_file_is_read_whatever_its_splits_are_called(few, tmp_path):
+    other = write_molecules(tmp_path / "other.csv", SMILES[:4], ["holdout", "train", "fold 1", "test"])
+    assert [few.data_from(other)[at].smiles for at in range(4)] == SMILES[:4]

@@ -127,7 +127,12 @@ def test_without_folds_the_formula_decides_and_a_file_may_name_its_own(tmp_path)
     assert sum(len(table.rows(split)) for split in ("train", "validation", "test")) == len(table)
     strange = write_spectra(tmp_path / "strange.parquet", [row | {"fold": "fold 1"} for row in rows()])
     with pytest.raises(ValueError, match=r"strange.parquet: column fold holds 'fold 1', expected train, valid"):
-        read_table(strange, 10.0)
+        read_table(strange, 10.0).rows("train")
+
+
+def test_all_of_a_file_is_read_whatever_its_folds_are_called(tmp_path, spectra_file):
+    other = write_spectra(tmp_path / "other.parquet", [row | {"fold": "fold 1"} for row in rows()])
+    assert len(task(spectra_file).data_from(other)) == len(task(spectra_file).data_from(spectra_file)) > 0
 
 
 def test_the_file_is_prepared_once(spectra_file, monkeypatch):
