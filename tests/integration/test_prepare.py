@@ -24,7 +24,7 @@ from graphwright.tasks.molecules.prepare import (
     prepare,
 )
 from graphwright.tasks.molecules.prepare.batch import MeasuredBatch, measured_batch
-from graphwright.tasks.molecules.prepare.engine import WorkerCrashError
+from graphwright.tasks.molecules.prepare.isolation import WorkerCrashError
 
 ROWS, SHARD_ROWS = 1500, 100
 POISON = "CCCCCCC"
@@ -145,9 +145,9 @@ def test_a_row_that_kills_its_process_is_rejected_and_all_others_stay(source, tm
     path = tmp_path / "poisoned.smi"
     lines = source.read_text().splitlines()[:600]
     path.write_text("\n".join([*lines[:250], POISON, *lines[250:]]) + "\n")
-    engine = Processes(2, poisoned_batch)
+    engine = Processes(2)
     try:
-        poisoned = prepare([Source.of(path)], tmp_path / "out", SETTINGS, engine)
+        poisoned = prepare([Source.of(path)], tmp_path / "out", SETTINGS, engine, work=poisoned_batch)
     finally:
         engine.close()
     (crashed,) = [count for count in poisoned.rejected if count.reason == "crashed"]
@@ -159,10 +159,10 @@ def test_a_row_that_kills_its_process_is_rejected_and_all_others_stay(source, tm
 
 @pytest.mark.slow
 def test_workers_that_cannot_work_are_an_error_and_no_reason_to_reject_rows(source, tmp_path):
-    engine = Processes(2, impossible_batch)
+    engine = Processes(2)
     try:
         with pytest.raises(WorkerCrashError, match="a process that prepares molecules died"):
-            prepare([Source.of(source)], tmp_path / "out", SETTINGS, engine)
+            prepare([Source.of(source)], tmp_path / "out", SETTINGS, engine, work=impossible_batch)
     finally:
         engine.close()
     assert list((tmp_path / "out" / "shards").iterdir()) == []

@@ -4,10 +4,11 @@ import os
 import signal
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
-from graphwright.experiments import InProcess, Job, Processes, RayCluster, State, Store
+from graphwright.experiments import InProcess, Job, Processes, RayCluster, State, Store, run_jobs
 from tiny import tiny_settings
 
 RUNS = [tiny_settings(train={"steps": 3, "seed": seed, "validate_every": 3}) for seed in range(3)]
@@ -34,10 +35,11 @@ def samples(store: Store, job: Job) -> str:
 )
 def test_engines_give_the_results_of_one_process_and_a_failure_stays_alone(engine, count, tmp_path):
     plain, other, jobs = Store(tmp_path / "plain"), Store(tmp_path / "other"), JOBS[:count]
-    for _ in InProcess().run(jobs, plain, never):
+    for _ in run_jobs(InProcess(), jobs, plain, never):
         pass
     made = Processes(2, 1) if engine == "processes" else RayCluster(2, 1)
-    outcomes = {outcome.job.key: outcome for outcome in made.run([*jobs, BROKEN], other, never)}
+    with closing(made):
+        outcomes = {outcome.job.key: outcome for outcome in run_jobs(made, [*jobs, BROKEN], other, never)}
     assert outcomes[BROKEN.key].state is State.FAILED
     assert "no baseline 'oracle'" in outcomes[BROKEN.key].reason
     for job in jobs:
@@ -55,7 +57,8 @@ def begun(store: Store) -> bool:
 def test_a_stop_saves_what_is_under_way_and_begins_nothing_more(engine, tmp_path):
     store = Store(tmp_path)
     made = Processes(1, 1) if engine == "processes" else RayCluster(1, 1)
-    outcomes = list(made.run([LONG, JOBS[0]], store, lambda: begun(store)))
+    with closing(made):
+        outcomes = list(run_jobs(made, [LONG, JOBS[0]], store, lambda: begun(store)))
     assert outcomes[0].state is State.INTERRUPTED
     assert store.state(LONG) is State.INTERRUPTED  # there is a checkpoint, though none was due for 100 minutes
     assert store.state(JOBS[0]) is State.MISSING
@@ -74,7 +77,7 @@ def test_a_process_that_is_killed_is_named_and_the_others_go_on(tmp_path):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    outcomes = {outcome.job.key: outcome for outcome in Processes(2, 1).run([LONG, JOBS[0]], store, never)}
+    outcomes = {outcome.job.key: outcome for outcome in run_jobs(Processes(2, 1), [LONG, JOBS[0]], store, never)}
     killer.join()
     assert outcomes[LONG.key].state is State.FAILED
     assert "SIGKILL" in outcomes[LONG.key].reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,16 +137,16 @@ def _reproduce_grid(
 
     grid = read_grid(name)
     make = write_examples if name == "examples" else reproduce
-    engine = _engine(arguments, grid, scale)
-    return make(
-        grid,
-        scale,
-        arguments.out,
-        engine,
-        seeds=arguments.seeds,
-        stopped=lambda: interrupts.pending,
-        report=lambda progress: _show(console, name, progress),
-    )
+    with closing(_engine(arguments, grid, scale)) as engine:
+        return make(
+            grid,
+            scale,
+            arguments.out,
+            engine,
+            seeds=arguments.seeds,
+            stopped=lambda: interrupts.pending,
+            report=lambda progress: _show(console, name, progress),
+        )
 
 
 def _show(console: Console, name: str, progress: Progress) -> None:
@@ -171,7 +172,9 @@ def _engine(arguments: argparse.Namespace, grid: Grid, scale: Scale) -> Engine:
     count, threads = _jobs(arguments, grid, scale)
     if arguments.engine == "ray":
         return RayCluster(count, threads, keep_freed_memory)
-    return InProcess(threads) if count == 1 else Processes(count, threads, keep_freed_memory)
+    if count == 1:
+        return InProcess(threads)
+    return Processes(count, threads, keep_freed_memory, preload=["lightning.fabric"])
 
 
 def _print_status(arguments: argparse.Namespace, console: Console) -> int:

@@ -1,12 +1,10 @@
 """The paper's tables and figures: declarative grids to run records to tables and plots."""
 
-from graphwright.experiments.engine import Engine, InProcess, Outcome
 from graphwright.experiments.estimate import Estimate, estimates, measured_cost, wall_seconds
 from graphwright.experiments.examples import runs_wanted, write_examples
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand, grid_names, read_grid
 from graphwright.experiments.job import Job
-from graphwright.experiments.processes import Processes
-from graphwright.experiments.ray_cluster import RayCluster
+from graphwright.experiments.outcome import Outcome, run_jobs
 from graphwright.experiments.reproduction import (
     JobStatus,
     Progress,
@@ -21,6 +19,7 @@ from graphwright.experiments.reproduction import (
     write_propositions,
 )
 from graphwright.experiments.store import State, Store
+from graphwright.parallel import Engine, InProcess, Processes, RayCluster
 
 __all__ = [
     "Configuration",
@@ -48,6 +47,7 @@ __all__ = [
     "page_written",
     "read_grid",
     "reproduce",
+    "run_jobs",
     "runs_wanted",
     "status",
     "store_of",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from graphwright.experiments.engine import Engine, Stopped
 from graphwright.experiments.figures import write_figure
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand
 from graphwright.experiments.reproduction import (
@@ -25,6 +24,7 @@ from graphwright.files import SHIPPED_MODELS
 from graphwright.inference import evaluate_saved
 from graphwright.inference.model import SavedModel, load_model, shipped_names
 from graphwright.inference.record import run_record
+from graphwright.parallel import Engine, Stopped
 from graphwright.report import comparison_sheet, pick_examples
 from graphwright.settings import TaskSettings
 from graphwright.tasks import task_of

@@ -10,13 +10,14 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Protocol
 
-from graphwright.experiments.engine import Engine, Outcome, Stopped
 from graphwright.experiments.figures import draw, write_figure
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand
 from graphwright.experiments.job import Job
+from graphwright.experiments.outcome import Outcome, run_jobs
 from graphwright.experiments.store import FAILURE, RECORD, State, Store
 from graphwright.experiments.table import RECORDS, Measured, markdown, measure, rows_of, write_csv
 from graphwright.files import write_json
+from graphwright.parallel import Engine, Stopped
 
 PAGE = "README.md"
 PROPOSITIONS = Path(__file__).resolve().parents[3] / "figures" / "propositions.py"
@@ -98,7 +99,7 @@ def work_off(
         for job in each.jobs
     }
     interrupted = False
-    for ended, outcome in enumerate(engine.run(jobs, store, stopped), 1):
+    for ended, outcome in enumerate(run_jobs(engine, jobs, store, stopped), 1):
         if outcome.state is State.FAILED and store.failure(outcome.job) is None:
             # Its process died before it could say why.
             store.folder(outcome.job).mkdir(parents=True, exist_ok=True)

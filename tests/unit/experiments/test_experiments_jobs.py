@@ -16,8 +16,8 @@ import torch
 from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
 from graphwright.experiments import Configuration, InProcess, Job, Scale, State, Store, read_grid
 from graphwright.experiments import work as work_module
-from graphwright.experiments.engine import attempt
 from graphwright.experiments.job import FORMAT
+from graphwright.experiments.outcome import attempt, run_jobs
 from graphwright.experiments.store import BusyError, locked, read_json
 from graphwright.experiments.table import markdown, measure, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
@@ -173,11 +173,11 @@ def test_an_interrupted_job_goes_on_to_the_same_result(done, tmp_path, monkeypat
         return step(session, batches)
 
     monkeypatch.setattr(loop.Session, "_step", interrupted)
-    outcomes = list(InProcess().run([JOB, Job(RUN, samples=6)], store, lambda: False))
+    outcomes = list(run_jobs(InProcess(), [JOB, Job(RUN, samples=6)], store, lambda: False))
     assert [outcome.state for outcome in outcomes] == [State.INTERRUPTED]
     assert store.state(JOB) is State.INTERRUPTED
     between = read_json(folder / "processor.json")["seconds"]
-    assert len(list(InProcess().run([JOB], store, lambda: False))) == 1
+    assert len(list(run_jobs(InProcess(), [JOB], store, lambda: False))) == 1
     assert store.state(JOB) is State.DONE
     assert len(calls) == 2 + 1 + 2  # two steps, the interrupt, and only the two that were left
     assert store.record(JOB)["training"]["processor_seconds"] > between
@@ -187,7 +187,7 @@ def test_an_interrupted_job_goes_on_to_the_same_result(done, tmp_path, monkeypat
 
 
 def test_nothing_new_is_begun_once_stopped(tmp_path):
-    assert list(InProcess().run([JOB], Store(tmp_path), lambda: True)) == []
+    assert list(run_jobs(InProcess(), [JOB], Store(tmp_path), lambda: True)) == []
     assert Store(tmp_path).state(JOB) is State.MISSING
 
 
@@ -199,7 +199,7 @@ def test_a_failure_is_put_on_record_and_tried_again(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(work_module, "train", fail)
-        outcomes = list(InProcess().run([JOB, Job(RUN, samples=6)], store, lambda: False))
+        outcomes = list(run_jobs(InProcess(), [JOB, Job(RUN, samples=6)], store, lambda: False))
     assert [(each.state, each.reason) for each in outcomes] == [(State.FAILED, "RuntimeError: no good")] * 2
     assert store.state(JOB) is State.FAILED
     assert store.failure(JOB) == "RuntimeError: no good"

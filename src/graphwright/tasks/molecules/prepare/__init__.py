@@ -1,5 +1,6 @@
 """Files of SMILES, however large, to shards of graphs: `graphwright data prepare molecules`."""
 
+from graphwright.parallel import Engine, InProcess, Processes, RayCluster
 from graphwright.tasks.molecules.prepare.batch import (
     PreparedBatch,
     PrepareSettings,
@@ -7,10 +8,7 @@ from graphwright.tasks.molecules.prepare.batch import (
     SourceRow,
     prepare_batch,
 )
-from graphwright.tasks.molecules.prepare.engine import Engine, InProcess
 from graphwright.tasks.molecules.prepare.folder import Manifest, ManifestError, read_manifest
-from graphwright.tasks.molecules.prepare.processes import Processes
-from graphwright.tasks.molecules.prepare.ray_cluster import RayCluster
 from graphwright.tasks.molecules.prepare.run import Prepared, Progress, prepare
 from graphwright.tasks.molecules.prepare.sources import Source, SourceError
 

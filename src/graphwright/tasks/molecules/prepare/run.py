@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from graphwright.parallel import Engine, Stopped
 from graphwright.tasks.molecules.prepare.batch import (
     SCHEMA,
     PreparedBatch,
@@ -16,9 +17,9 @@ from graphwright.tasks.molecules.prepare.batch import (
     RowBatch,
     SourceRow,
     UsageTotal,
+    measured_batch,
 )
 from graphwright.tasks.molecules.prepare.duplicates import remove_duplicates
-from graphwright.tasks.molecules.prepare.engine import Engine
 from graphwright.tasks.molecules.prepare.folder import (
     SHARDS,
     Manifest,
@@ -27,6 +28,7 @@ from graphwright.tasks.molecules.prepare.folder import (
     prefixes,
     write_manifest,
 )
+from graphwright.tasks.molecules.prepare.isolation import Work, prepared_batches
 from graphwright.tasks.molecules.prepare.rejection import (
     ReasonCount,
     Rejection,
@@ -85,7 +87,8 @@ def prepare(
     engine: Engine,
     *,
     report: Callable[[Progress], None] = lambda _: None,
-    stopped: Callable[[], bool] = lambda: False,
+    stopped: Stopped = lambda: False,
+    work: Work = measured_batch,
 ) -> Prepared:
     """Prepare all sources into a folder; a folder that was begun is completed, a complete one is left as it is.
 
@@ -96,7 +99,7 @@ def prepare(
         manifest = open_folder(out, Manifest.of(sources, settings))
         usage = UsageTotal()
         if not manifest.complete:
-            session = _Session(sources, out, settings, engine, report, stopped, usage)
+            session = _Session(sources, out, settings, engine, report, stopped, work, usage)
             session.run()
             records = tuple(read_records(out / SHARDS))
             if settings.list_rejected:
@@ -114,7 +117,8 @@ class _Session:
     settings: PrepareSettings
     engine: Engine
     report: Callable[[Progress], None]
-    stopped: Callable[[], bool]
+    stopped: Stopped
+    work: Work
     usage: UsageTotal
     molecules: int = 0
     rejected: int = 0
@@ -147,7 +151,7 @@ class _Session:
             rows = self._skip(reader, done * self.settings.shard_rows, show)
             stream = _shard_batches(rows, done, self.settings.shard_rows)
             shard = _Shard(index, done, self.settings.shard_rows)
-            for measured in self.engine.prepare(stream, self.settings):
+            for measured in prepared_batches(self.engine, stream, self.settings, self.work):
                 if self.stopped():
                     raise KeyboardInterrupt
                 if shard.rows == self.settings.shard_rows:
