@@ -32,6 +32,7 @@ class Candidate:
     proved: no graph that does not come before it has a higher score.
     checked: whether its input, computed from the graph, is the one that was given; None where nobody looked.
     text: the graph as its task writes it, where that says more than the graph does, such as hydrogens.
+    note: why it cannot be what was asked for, where that is known.
     """
 
     graph: Graph
@@ -41,6 +42,7 @@ class Candidate:
     proved: bool
     checked: bool | None = None
     text: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,10 @@ def molecule_of(skeleton: Skeleton, environments: Environments) -> Mol | None:
     return accepted(molecule)
 
 
+LARGER = 3
+"""Halves of a capacity: how many atoms a molecule may have that shows that it does not fit."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How far to look.
@@ -265,11 +269,42 @@ def assemble(asked: BitArray, alphabet: Alphabet, capacity: int, limits: Limits 
     if len(asked) > capacity * (RADIUS + 1):
         return Assembly((), complete=True)  # an atom has a bit of each radius at most
     deadline = time.perf_counter() + limits.seconds
-    found = _assembled(environments_of(asked, alphabet), capacity, limits, deadline)
-    if found.molecules or time.perf_counter() > deadline:
-        return found
-    invented = environments_of(asked, alphabet, inventive=True)
-    return _assembled(invented, capacity, limits, deadline)
+    # An atom without neighbours has no bonds to put together, and one bit.
+    lone = _lone_atoms(asked, alphabet)
+    if lone:
+        return Assembly(lone, complete=True)
+    unexplained: frozenset[int] = frozenset()
+    try:
+        found = _assembled(environments_of(asked, alphabet, deadline=deadline), capacity, limits, deadline)
+        if found.molecules or time.perf_counter() > deadline:
+            return found
+        unexplained = found.unexplained
+        invented = environments_of(asked, alphabet, inventive=True, deadline=deadline)
+        return _assembled(invented, capacity, limits, deadline)
+    except TimeoutError:
+        return Assembly((), complete=False, unexplained=unexplained)
+
+
+def needs_more_atoms(asked: BitArray, alphabet: Alphabet, capacity: int, seconds: float) -> bool:
+    """Whether a molecule with these bits was found that has more than `capacity` atoms."""
+    larger = assemble(asked, alphabet, LARGER * capacity // 2, Limits(molecules=1, seconds=seconds))
+    return any(each.molecule.GetNumAtoms() > capacity for each in larger.molecules)
+
+
+def _lone_atoms(asked: BitArray, alphabet: Alphabet) -> tuple[Assembled, ...]:
+    """Methane, water and their like: single atoms of the alphabet's elements with nothing but hydrogens."""
+    from rdkit import Chem
+
+    if len(asked) != 1:
+        return ()
+    found: dict[str, Assembled] = {}
+    for number in np.unique(alphabet.atoms[alphabet.centres, 0]).tolist():
+        atom = Chem.RWMol()
+        atom.AddAtom(Chem.Atom(number))
+        molecule = accepted(atom)
+        if molecule is not None and np.array_equal(active_bits(molecule), asked):
+            _add(found, molecule, 0.0, alphabet)
+    return tuple(found.values())
 
 
 def _assembled(environments: Environments, capacity: int, limits: Limits, deadline: float) -> Assembly:

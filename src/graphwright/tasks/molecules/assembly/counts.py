@@ -23,6 +23,8 @@ from graphwright.decoding.valence import without_solver_noise
 from graphwright.tasks.molecules.assembly.environments import Environments
 
 Counts = NDArray[np.int64]
+INFEASIBLE = 2
+"""What `milp` says where there is no solution."""
 _Row = dict[int, float]
 REPEATED = 0.7
 """What another atom of an environment costs, in nats, after the first: fingerprints do not count."""
@@ -64,7 +66,6 @@ class CountProgram:
         while (left := deadline - time.perf_counter()) > 0:
             counts = self._solve(left)
             if counts is None:
-                self.exhausted = time.perf_counter() < deadline
                 return
             yield counts
             self._forbid(counts)
@@ -125,6 +126,7 @@ class CountProgram:
         self._require(row, 1, np.inf)
 
     def _solve(self, seconds: float) -> Counts | None:
+        """The cheapest counts; None where there are no more, or where the solver gave up."""
         entries = [(at, column, value) for at, row in enumerate(self._rows) for column, value in row.items()]
         rows, columns, values = (np.array(each) for each in zip(*entries, strict=True))
         matrix = csr_array((values, (rows, columns)), shape=(len(self._rows), len(self._costs)))
@@ -137,6 +139,8 @@ class CountProgram:
                 options={"time_limit": seconds},
             )
         if result.x is None:
+            # Time and numerical trouble leave no solution either, but then there may be one.
+            self.exhausted = result.status == INFEASIBLE
             return None
         found: Counts = result.x[: len(self._environments)].round().astype(np.int64)
         return found

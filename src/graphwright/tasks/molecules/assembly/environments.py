@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement, product
-from math import comb, log, prod
+from math import comb, inf, log, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,13 @@ class _Invented:
     likelihood: NDArray[np.float64]
 
 
-def with_invented(alphabet: Alphabet, on: NDArray[np.bool_]) -> Alphabet:
+def with_invented(alphabet: Alphabet, on: NDArray[np.bool_], deadline: float = inf) -> Alphabet:
     """The alphabet with the likeliest environments that were never met and whose bits are on (2048,).
 
     An atom keeps to a set of bonds that it was met with, and each bond to atoms that were met at its ends.
+    After the deadline (of `perf_counter`) a TimeoutError is raised.
     """
-    found = list(_inventions(alphabet, on))
+    found = list(_inventions(alphabet, on, deadline))
     if not found:
         return alphabet
     likelihood = np.concatenate([each.likelihood for each in found])
@@ -62,12 +64,13 @@ def with_invented(alphabet: Alphabet, on: NDArray[np.bool_]) -> Alphabet:
     )
 
 
-def _inventions(alphabet: Alphabet, on: NDArray[np.bool_]) -> Iterator[_Invented]:
+def _inventions(alphabet: Alphabet, on: NDArray[np.bool_], deadline: float) -> Iterator[_Invented]:
     atoms = on[alphabet.atom_ids % BITS]
     partners = _partners(alphabet, atoms)
     usable = atoms[alphabet.centres]
     patterns = np.unique(np.column_stack([alphabet.centres, alphabet.bonds])[usable], axis=0)
     for centre, *padded in patterns.tolist():
+        _refuse_lateness(deadline)
         bonds = [bond for bond in padded if bond]
         shares = [_shares(partners[centre, bond]) for bond in bonds]
         ways = np.array(list(product(*fewer([list(each) for each in shares]))), np.int64)
@@ -153,20 +156,23 @@ class Environments:
         return frozenset(self.asked.tolist()).difference(*self.bits)
 
 
-def environments_of(asked: BitArray, alphabet: Alphabet, *, inventive: bool = False) -> Environments:
+def environments_of(
+    asked: BitArray, alphabet: Alphabet, *, inventive: bool = False, deadline: float = inf
+) -> Environments:
     """What the atoms of a molecule with exactly these bits may be.
 
     Every bit of an environment must be on; and every neighbour that one asks for must be offered by another, which
     is repeated until nothing more goes. Environments of radius 1 are those of the alphabet; if `inventive`, also
-    those that its atoms and bonds could make.
+    those that its atoms and bonds could make. After the deadline (of `perf_counter`) a TimeoutError is raised: a
+    part of them would stand for other molecules than were asked for.
     """
     on = np.zeros(BITS, bool)
     on[asked] = True
     if inventive:
-        alphabet = with_invented(alphabet, on)
+        alphabet = with_invented(alphabet, on, deadline)
     narrow = _consistent(_present(on, alphabet), alphabet)
-    rows = _wide(narrow, on, alphabet, inventive=inventive)
-    rows = _supported(rows)
+    rows = _wide(narrow, on, alphabet, deadline, inventive=inventive)
+    rows = _supported(rows, deadline)
     costs = alphabet.wide.costs(np.array([row.wide for row in rows], np.uint32))
     costs += SILENT * np.array([row.silent for row in rows])
     costs += INVENTED * (alphabet.counts[np.array([row.narrow for row in rows], np.int64)] == 0)
@@ -221,7 +227,9 @@ def _consistent(narrow: Codes, alphabet: Alphabet) -> Codes:
         narrow = narrow[fine]
 
 
-def _wide(narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet, *, inventive: bool) -> list[_Row]:
+def _wide(
+    narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet, deadline: float, *, inventive: bool
+) -> list[_Row]:
     """All ways to give an environment of radius 1 neighbours of radius 1, if its bit of radius 2 is then on."""
     offers: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for place in narrow.tolist():
@@ -233,6 +241,7 @@ def _wide(narrow: Codes, on: NDArray[np.bool_], alphabet: Alphabet, *, inventive
         places.sort(key=lambda place: -alphabet.counts[place])
     rows: list[_Row] = []
     for place in narrow.tolist():
+        _refuse_lateness(deadline)
         rows += _widened(place, offers, on, alphabet, inventive=inventive)
     return rows
 
@@ -293,11 +302,17 @@ def _may_be_silent(place: int, picked: Codes, alphabet: Alphabet) -> NDArray[np.
     return others
 
 
-def _supported(rows: list[_Row]) -> list[_Row]:
+def _supported(rows: list[_Row], deadline: float) -> list[_Row]:
     """Those whose every half bond has its other half."""
     while True:
+        _refuse_lateness(deadline)
         halves = {half for row in rows for half in row.halves}
         kept = [row for row in rows if all((other, bond, own) in halves for own, bond, other in row.halves)]
         if len(kept) == len(rows):
             return rows
         rows = kept
+
+
+def _refuse_lateness(deadline: float) -> None:
+    if time.perf_counter() > deadline:
+        raise TimeoutError("there was no time to list the environments that a fingerprint allows")

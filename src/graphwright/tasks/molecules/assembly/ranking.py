@@ -21,7 +21,7 @@ from graphwright.graphs.isomorphism import DistinctGraphs
 from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, usual_molecule
 from graphwright.known.decoding import log_probabilities
 from graphwright.tasks.molecules.assembly.alphabet import Alphabet, Codes
-from graphwright.tasks.molecules.assembly.assemble import Assembly, Limits, assemble
+from graphwright.tasks.molecules.assembly.assemble import Assembly, Limits, assemble, needs_more_atoms
 from graphwright.tasks.molecules.fingerprint import BITS, RADIUS, BitArray, active_bits
 
 if TYPE_CHECKING:
@@ -173,6 +173,8 @@ independent, it is too sure of itself."""
 TEMPERATURE = 2.0
 """What scores of assembled molecules are divided by. At it the mean probability of the first candidate was how
 often it was right, without a model (74 % where there are several; 1,200 validation molecules, up to 32 atoms)."""
+SHARE_OF_SIZE = 0.25
+"""Of an answer's time, besides: to see whether only a molecule of more atoms has the fingerprint."""
 REPAIRED = 3
 """Candidates that repair starts from."""
 
@@ -236,9 +238,16 @@ class _Decoding:
             molecules=max(count, self.effort.limits.molecules),
             seconds=self.effort.seconds / 2,
         )
-        found = self._assembled(scores, assemble(asked, self.alphabet, self.capacity, limits))
+        assembly = assemble(asked, self.alphabet, self.capacity, limits)
+        found = self._assembled(scores, assembly)
         if not found:
             found = self._nearest(scores, asked, count, start)
+            # What comes nearest says little of a molecule that has no room here.
+            if assembly.complete and needs_more_atoms(
+                asked, self.alphabet, self.capacity, self.effort.seconds * SHARE_OF_SIZE
+            ):
+                note = f"needs more than {self.capacity} atoms"
+                found = [replace(each, note=note) for each in found]
         return Candidates(tuple(found[:count]), time.perf_counter() - start)
 
     def _assembled(self, scores: SlotScores, assembly: Assembly) -> list[Candidate]:

@@ -12,7 +12,13 @@ from graphwright.graphs.molecules import parse_smiles
 from graphwright.tasks.molecules import active_bits
 from graphwright.tasks.molecules.assembly import counts
 from graphwright.tasks.molecules.assembly.alphabet import make_alphabet, shipped_alphabet
-from graphwright.tasks.molecules.assembly.assemble import Joining, Limits, assemble, separate_parts
+from graphwright.tasks.molecules.assembly.assemble import (
+    Joining,
+    Limits,
+    assemble,
+    needs_more_atoms,
+    separate_parts,
+)
 from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
 from graphwright.tasks.molecules.assembly.environments import environments_of
 from tiny_molecules import training_molecules
@@ -84,6 +90,17 @@ def test_what_no_known_atom_explains_is_named():
     assert assembly.unexplained
 
 
+@pytest.mark.parametrize("smiles", ["C", "N", "O", "F", "Cl"])
+def test_lone_atoms_are_assembled(smiles):
+    assert found(smiles) == [smiles]
+
+
+def test_a_lone_atom_is_one_of_the_alphabets_elements():
+    alphabet = make_alphabet([parse_smiles("CCO")])
+    assert [each.smiles for each in assemble(active_bits(parse_smiles("O")), alphabet, 9).molecules] == ["O"]
+    assert assemble(active_bits(parse_smiles("N")), alphabet, 9).molecules == ()
+
+
 def test_no_bits_are_no_molecule():
     assert assemble(np.zeros(0, np.uint16), shipped_alphabet(), 32).molecules == ()
 
@@ -118,6 +135,46 @@ def test_no_time_is_no_molecule_and_no_program_runs_longer_than_is_left(monkeypa
     assert assemble(asked, shipped_alphabet(), 32, Limits(seconds=30)).molecules
     assert limits
     assert all(0 < limit <= 30 for limit in limits)
+
+
+@pytest.mark.parametrize("inventive", [False, True])
+def test_environments_are_listed_in_time_or_not_at_all(inventive):
+    asked = active_bits(parse_smiles(DRUGS["aspirin"]))
+    with pytest.raises(TimeoutError):
+        environments_of(asked, shipped_alphabet(), inventive=inventive, deadline=time.perf_counter())
+
+
+def test_a_fingerprint_that_allows_very_many_environments_keeps_to_its_time():
+    """So many that listing them took 40 times as long as there was, before any program."""
+    many = np.unique(np.concatenate([active_bits(parse_smiles(smiles)) for smiles in DRUGS.values()]))
+    start = time.perf_counter()
+    hurried = assemble(many, shipped_alphabet(), 60, Limits(seconds=0.5))
+    assert time.perf_counter() - start < 10
+    assert not hurried.complete
+
+
+def test_a_solver_in_trouble_proves_nothing(monkeypatch):
+    asked = active_bits(parse_smiles("CCO"))
+    solve = counts.milp
+    assert assemble(asked, shipped_alphabet(), 9).complete
+
+    def troubled(*arguments, **named):
+        result = solve(*arguments, **named)
+        if result.x is None:
+            result.status = 4  # numerical difficulties, as scipy says it
+        return result
+
+    monkeypatch.setattr(counts, "milp", troubled)
+    assembly = assemble(asked, shipped_alphabet(), 9)
+    assert [each.smiles for each in assembly.molecules] == ["CCO"]
+    assert not assembly.complete
+
+
+def test_a_molecule_that_has_no_room_is_told_from_one_that_does_not_exist():
+    phenol, alphabet = active_bits(parse_smiles("c1ccccc1O")), shipped_alphabet()
+    assert needs_more_atoms(phenol, alphabet, 6, seconds=60)
+    assert not needs_more_atoms(phenol, alphabet, 7, seconds=60)
+    assert not needs_more_atoms(np.arange(12, dtype=np.uint16), alphabet, 6, seconds=60)
 
 
 def test_answers_do_not_depend_on_the_clock(monkeypatch):

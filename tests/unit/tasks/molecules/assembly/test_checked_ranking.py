@@ -93,6 +93,14 @@ def test_a_molecule_outside_the_alphabet_is_found_among_the_models_own():
     assert is_isomorphic(found.candidates[0].graph, truth)
 
 
+def test_a_molecule_that_has_no_room_is_said_to_need_more_atoms():
+    prediction = random_prediction(2, SLOTS, 0)
+    large, fits = candidates(prediction, ["CC(=O)NCC(=O)NCC(=O)O", "CC(=O)NC"], seconds=60, changes=20, programs=2)
+    assert {each.note for each in large.candidates} == {"needs more than 9 atoms"}
+    assert not any(each.checked for each in large.candidates)
+    assert {each.note for each in fits.candidates} == {None}
+
+
 def test_without_time_the_best_so_far_answers():
     (found,) = candidates(random_prediction(1, SLOTS, 2), ["CC(=O)NC"], seconds=1e-9)
     assert len(found.candidates) >= 1
