@@ -13,7 +13,7 @@ import torch
 from benchmarks.measurement import Row, interleaved_milliseconds, peaks
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs
-from graphwright.settings import MatchingKind, Run
+from graphwright.settings import MATCHINGS, Run
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import resolved, task_of
 from graphwright.training import TrainingModel, build
@@ -82,7 +82,7 @@ class _TimedSession(Session):
         self.inside[-1] += seconds
 
 
-PEER = MatchingKind.CONDITIONAL_GRADIENT
+PEER = "conditional_gradient"
 BATCH = 32
 """Samples of a step: enough to keep two cores busy, few enough for steps of seconds at N = 60."""
 PLAN_REPEATS = 3
@@ -110,7 +110,7 @@ def measure_training(
                 run = with_batch(load(n), batch)
                 yield from _step_rows(run, count, repeats)
                 if count == max(thread_counts):
-                    yield measure_loop(with_matching(run, MatchingKind.LEARNED), count, loop_steps)
+                    yield measure_loop(with_matching(run, "learned"), count, loop_steps)
 
 
 def measure_presets(
@@ -123,17 +123,16 @@ def measure_presets(
     measured: list[Run] = []
     with threads(count):
         for name in names:
-            run = with_batch(with_matching(load(name), MatchingKind.LEARNED), batch)
+            run = with_batch(with_matching(load(name), "learned"), batch)
             if run.model.kind is not ModelKind.SLOTS or run in measured:
                 continue
             measured.append(run)
-            for row in _step_rows(resolved(run), count, repeats, (MatchingKind.LEARNED,)):
+            for row in _step_rows(resolved(run), count, repeats, ("learned",)):
                 yield replace(row, name=f"{row.name}, {name}")
 
 
-def _step_rows(
-    run: Run, count: int, repeats: int, kinds: Sequence[MatchingKind] = tuple(MatchingKind)
-) -> Iterator[Row]:
+def _step_rows(run: Run, count: int, repeats: int, kinds: Sequence[str] | None = None) -> Iterator[Row]:
+    kinds = kinds or MATCHINGS.names()
     task, size = task_of(run.task), run.train.batch_size
     data = task.data("train")
     batch = data.collate([data[index, 0] for index in range(size)])
@@ -143,8 +142,8 @@ def _step_rows(
     plans = interleaved_milliseconds([_plan(model, batch) for model in models[:-1]], PLAN_REPEATS * repeats)
     for kind, time, plan, step in zip(kinds, times, plans, steps[:-1], strict=True):
         extras = {"samples_per_second": 1000 * size / time, "plan_share": plan / time, **peaks(step, steps[-1])}
-        figures = (time / size, f"{PEER.value} step", peer / size)
-        yield Row(kind.value, task.capacity, size, count, *figures, extras=extras)
+        figures = (time / size, f"{PEER} step", peer / size)
+        yield Row(kind, task.capacity, size, count, *figures, extras=extras)
 
 
 def with_batch(run: Run, size: int) -> Run:
@@ -152,7 +151,7 @@ def with_batch(run: Run, size: int) -> Run:
     return run.model_copy(update={"train": run.train.model_copy(update={"batch_size": size})})
 
 
-def with_matching(run: Run, kind: MatchingKind) -> Run:
+def with_matching(run: Run, kind: str) -> Run:
     """The run with another matching."""
     return run.model_copy(update={"matching": run.matching.model_copy(update={"kind": kind})})
 

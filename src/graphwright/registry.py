@@ -67,6 +67,10 @@ class Registry(Generic[T]):
         self._load()
         return tuple(self._entries)
 
+    def registered(self) -> dict[str, T]:
+        """What is registered so far, without a look for more."""
+        return dict(self._entries)
+
     def __getitem__(self, name: str) -> T:
         self._load()
         if name not in self._entries:

@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import yaml
 
 from plugins import graphwright_with, write_plugin
 
@@ -50,6 +51,43 @@ class Pixels(Encoder):
     def forward(self, images):
         return self.colour(images.flatten(2).mT)
 """
+
+
+MATCHING = """
+import torch
+from graphwright.matching import Match, Matcher
+from graphwright.settings import MATCHINGS
+
+
+@MATCHINGS.register("backwards")
+class Backwards(Matcher):
+    @classmethod
+    def check(cls, run):
+        if run.train.seed == 13:
+            raise ValueError("matching.kind backwards does not go with train.seed 13")
+
+    @classmethod
+    def build(cls, run, vocabulary, slots):
+        return cls()
+
+    def forward(self, states, prediction, target, prior=None):
+        plan = torch.eye(target.capacity).flip(0).repeat(len(target), 1, 1)
+        return Match(plan, plan.new_zeros(len(plan)), {"plan_entropy": 0.25})
+"""
+
+LOSS_TERM = '''
+from graphwright.losses import LOSS_TERMS
+
+
+@LOSS_TERMS.register("size")
+def size(prediction, target, settings):
+    """Squared error of the number of nodes.
+
+    Whatever the plan is.
+    """
+    error = prediction.presence.sigmoid().sum(1) - target.sizes
+    return lambda plan: error.square() + 0 * plan.sum((1, 2))
+'''
 
 
 def trained(plugins: Path, **settings: object) -> Path:
@@ -234,3 +272,49 @@ def test_a_task_of_another_package(tmp_path):
 def test_a_task_that_nobody_has_registered_is_refused_by_name(tmp_path):
     expected = "--task.kind must be one of coloring, fingerprint, spectrum, table, got 'words'"
     assert expected in refused(tmp_path, "--task.kind=words")
+
+
+def logged(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_matching_of_another_package(tmp_path):
+    plugins = write_plugin(tmp_path, "backwards", MATCHING)
+    folder = trained(plugins, matching__kind="backwards", train__log_every=1)
+    assert logged(folder)[0]["plan_entropy"] == 0.25
+    message = refused(plugins, "--matching.kind=backwards", "--train.seed=13", "--out=other")
+    assert "--train.seed: matching.kind backwards does not go with train.seed 13" in message
+
+
+def test_a_loss_term_of_another_package(tmp_path):
+    plugins = write_plugin(tmp_path, "size", LOSS_TERM)
+    folder = trained(plugins, loss__size=0.5, loss__marginals=0, train__log_every=1)
+    record = logged(folder)[0]
+    weights = yaml.safe_load((folder / "config.yaml").read_text())["loss"]
+    own = ("presence", "node_labels", "edge_labels", "adjacency", "diffusion", "size")
+    assert record["size"] > 0
+    assert record["loss"] == pytest.approx(sum(weights[name] * record[name] for name in own), rel=1e-4)
+    assert weights["size"] == 0.5
+    resumed = graphwright_with(plugins, "train", str(folder), "--resume", "--train.steps=4")
+    assert resumed.returncode == 0, resumed.stderr
+    shown = graphwright_with(plugins, "train", "--help").stdout
+    assert "--loss.size" in shown
+    assert "Squared error of the number of nodes. A number at least 0; default 0." in shown
+    assert "--loss.size must be a number at least 0, got '-1'" in refused(plugins, "--loss.size=-1")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--matching.kind=labells"], "must be one of mirror, conditional_gradient, labels, order, learned, got"),
+        (["--loss.size=1"], "--loss.size: there is no such setting"),
+        (["--loss.divergence=squared"], "--loss.divergence: divergence must be cross_entropy or kl"),
+        (
+            ["--loss.divergence=squared", "--task.kind=table", "--task.data=no.csv"],
+            "--loss.divergence: divergence",
+        ),
+    ],
+)
+def test_what_can_be_refused_is_refused_before_data_are_read(words, message, tmp_path):
+    assert message in refused(tmp_path, *words)
+    assert not (tmp_path / "run").exists()

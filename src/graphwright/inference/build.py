@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from graphwright.known import Recogniser
-from graphwright.losses import LossSettings
 from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, TokenSlots
 from graphwright.models.bags import Bags
 from graphwright.models.decoder import kept_tokens
 from graphwright.models.relationformer import RelationDecoder, RelationHead
-from graphwright.settings import Loss, PairKind, Run
+from graphwright.settings import PairKind, Run
 from graphwright.settings.schema import ModelKind, SlotKind
 from graphwright.tasks import task_of
-from graphwright.transport import Relaxation
-
-
-def loss_settings(loss: Loss) -> LossSettings:
-    """The loss's settings."""
-    relaxation = Relaxation(loss.objective, loss.order, loss.reading)
-    apart = {"objective", "order", "reading", "none_weight", "negatives", "recognition"}
-    fields = loss.model_dump(exclude=apart)
-    return LossSettings(**fields, relaxation=relaxation)
 
 
 def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from graphwright.decoding import Candidates, Slots, harden
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, is_isomorphic
-from graphwright.inference.build import loss_settings
 from graphwright.inference.decoders import Decoder, Ranking, ranking
 from graphwright.inference.model import SavedModel
 from graphwright.losses import LossSettings, matching_problem
@@ -24,7 +23,7 @@ from graphwright.models import inputs_to
 from graphwright.tasks import Extra, Samples, Split
 from graphwright.tasks.membership import Membership
 from graphwright.tasks.spectra.molecule_means import molecule_means
-from graphwright.transport import Relaxation, SelfLoops, aligning_plan, round_to_permutation
+from graphwright.transport import aligning_plan, round_to_permutation
 
 OWN = {
     "validity": "valid molecules, %",
@@ -73,7 +72,10 @@ def alignments(prediction: Prediction, target: GraphBatch, loss: LossSettings) -
     One start is not enough: a graph with symmetries is as well served from the uniform plan by many plans between
     which nothing decides, and on 32 slots one start loses half of the scaffolds that are predicted exactly.
     """
-    exact = replace(loss, relaxation=Relaxation(), self_loops=SelfLoops.INCLUDED)
+    paper = LossSettings()
+    exact = replace(
+        loss, objective=paper.objective, order=paper.order, reading=paper.reading, self_loops=paper.self_loops
+    )
     target = target.pad(prediction.capacity)
     plan = aligning_plan(matching_problem(prediction, target, exact), STARTS).matrix
     return round_to_permutation(plan.mT)
@@ -194,7 +196,7 @@ def evaluate_saved(
         data,
         range(min(limit, len(data))),
         model.vocabulary,
-        loss_settings(model.run.loss),
+        model.run.loss,
         advance=advance,
         rank=rank,
     )

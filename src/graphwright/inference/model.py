@@ -22,7 +22,7 @@ from graphwright.inference.checkpoint import CheckpointError, expanded
 from graphwright.inference.decoders import PREDICTING, Decoder, candidates, default_decoder
 from graphwright.known import Known, Library, Memory, Placement, Recalling
 from graphwright.models import GraphPredictor
-from graphwright.settings import MatchingKind, Run
+from graphwright.settings import MATCHINGS, Run
 from graphwright.tasks import Task, known_graphs, task_of
 
 MODEL_NAME = "model"
@@ -82,8 +82,8 @@ class SavedModel:
     @cached_property
     def known(self) -> Known:
         """The distinct graphs that it knows, placed as it was trained to place them."""
-        in_order = self.run.matching.kind is MatchingKind.ORDER
-        placement = Placement.IN_ORDER if in_order else Placement.BEST
+        keeps_order = MATCHINGS[self.run.matching.kind].keeps_order
+        placement = Placement.IN_ORDER if keeps_order else Placement.BEST
         library = self.library or known_graphs(self.task)
         library = replace(library, batch=library.batch.pad(slots(self.run)))
         return Known(library, placement, self.facts.get("temperature", 1.0))

@@ -1,8 +1,10 @@
 """The loss of a predicted graph under a transport plan."""
 
 from graphwright.losses.graph_loss import (
+    LOSS_TERMS,
     GraphLoss,
     LossSettings,
+    LossTerm,
     PenaltyDirection,
     graph_loss,
     marginal_penalty,
@@ -10,8 +12,10 @@ from graphwright.losses.graph_loss import (
 )
 
 __all__ = [
+    "LOSS_TERMS",
     "GraphLoss",
     "LossSettings",
+    "LossTerm",
     "PenaltyDirection",
     "graph_loss",
     "marginal_penalty",

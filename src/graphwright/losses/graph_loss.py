@@ -7,8 +7,13 @@ problem that solvers minimise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache, reduce
+from operator import add
+from typing import Annotated, Any, get_type_hints
 
 import torch
 from torch import Tensor
@@ -16,10 +21,14 @@ from torch.nn.functional import softplus
 
 from graphwright.graphs import GraphBatch, Prediction
 from graphwright.graphs.batch import without_self_loops
+from graphwright.registry import Registry
 from graphwright.transport import (
     Divergence,
     EdgeTerm,
     MatchingProblem,
+    Objective,
+    Order,
+    Reading,
     Relaxation,
     SelfLoops,
 )
@@ -83,62 +92,184 @@ def _log_with_tangent(value: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class LossSettings:
-    """Weights of the terms (the paper's by default) and how edges are compared.
+class Bound:
+    """Annotates a number with its least value, or the value that it must exceed.
 
-    self_loops: whether pairs (i, i) count, as in the paper's sums. Without them a plan that spreads a slot over
-    two nodes is not charged for their pair, and the uniform plan beats permutations of undecided predictions.
+    `LossSettings` checks it, and so does pydantic where settings are read, which needs no import of it here.
     """
 
-    presence: float = 1.0
-    node_labels: float = 1.0
-    edge_labels: float = 0.2
-    adjacency: float = 0.5
-    marginals: float = 1.0
-    diffusion: float = 1.0
+    least: float | None = None
+    above: float | None = None
+
+    def check(self, name: str, value: float) -> None:
+        """Refuse a value out of bounds."""
+        if self.above is not None and not self.above < value < math.inf:
+            raise ValueError(f"{name} must be above {self.above:g}, got {value}")
+        if self.least is not None and not self.least <= value < math.inf:
+            what = "a non-negative weight" if self.least == 0 else f"at least {self.least:g}"
+            raise ValueError(f"{name} must be {what}, got {value}")
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: Callable[[Any], dict[str, Any]]
+    ) -> dict[str, Any]:
+        schema = handler(source)
+        limits = {"ge": self.least, "gt": self.above}
+        finite = {"allow_inf_nan": False} if schema["type"] == "float" else {}
+        return schema | finite | {name: limit for name, limit in limits.items() if limit is not None}
+
+
+Weight = Annotated[float, Bound(least=0)]
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    """Weights of the terms, and how edges are compared."""
+
+    # Read by pydantic where a run's settings are: unknown names are errors, and the texts below fields are help.
+    __pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}  # noqa: RUF012
+
+    presence: Weight = 1.0
+    """Weight of whether a node is there."""
+    node_labels: Weight = 1.0
+    """Weight of the node labels."""
+    edge_labels: Weight = 0.2
+    """Weight of the edge labels, where edges have labels."""
+    adjacency: Weight = 0.5
+    """Weight of whether an edge is there."""
+    marginals: Weight = 1.0
+    """Weight of the penalty on the plan's marginals; 0 turns it off."""
+    diffusion: Weight = 1.0
+    """Weight of the neighbours' summed labels, where the task predicts them."""
+    recognition: Weight = 0.0
+    """Weight of which training graph it is as a whole, where graphs come again and again; 0: not asked."""
     divergence: Divergence = Divergence.CROSS_ENTROPY
-    relaxation: Relaxation = Relaxation()
+    """How a predicted edge is compared with a target edge."""
+    objective: Objective = Objective.J
+    """The relaxation: J, or the averages J_a and J_b."""
+    order: Order = Order.PREDICTION_FIRST
+    """Which graph the plan transports."""
+    reading: Reading = Reading.ROLE_PRESERVING
+    """Which side stands inside the logarithm when the order is swapped."""
     penalty: PenaltyDirection = PenaltyDirection.FORWARD
+    """Direction of the divergence that penalises wrong marginals."""
+    # Without them a plan that spreads a slot over two nodes is not charged for their pair, and the uniform plan
+    # beats permutations of undecided predictions.
     self_loops: SelfLoops = SelfLoops.INCLUDED
+    """Whether pairs (i, i) count, as in the paper's sums."""
+    none_weight: Annotated[float, Bound(above=0)] = 0.1
+    """Relationformer: weight of a slot that stands for no node, against 1 for one that does."""
+    negatives: Annotated[int, Bound(least=1)] = 3
+    """Relationformer: pairs without an edge drawn for every edge."""
+    further: Mapping[str, Weight] = field(default_factory=dict, hash=False)
+    """Weights of the terms that other packages have registered, by their names."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "self_loops", SelfLoops(self.self_loops))
-        object.__setattr__(self, "divergence", Divergence(self.divergence))
-        object.__setattr__(self, "penalty", PenaltyDirection(self.penalty))
-        for name in ("presence", "node_labels", "edge_labels", "adjacency", "marginals", "diffusion"):
-            weight = getattr(self, name)
-            if not 0 <= weight < float("inf"):
-                raise ValueError(f"{name} must be a non-negative weight, got {weight}")
+        kinds = (
+            ("self_loops", SelfLoops),
+            ("divergence", Divergence),
+            ("penalty", PenaltyDirection),
+            ("objective", Objective),
+            ("order", Order),
+            ("reading", Reading),
+        )
+        for name, kind in kinds:
+            object.__setattr__(self, name, kind(getattr(self, name)))
+        for name, bound in _bounds().items():
+            bound.check(name, getattr(self, name))
+        for name, weight in self.further.items():
+            Bound(least=0).check(name, weight)
         if self.divergence is Divergence.SQUARED:
             raise ValueError("divergence must be cross_entropy or kl: predicted edges are logits")
+
+    @property
+    def relaxation(self) -> Relaxation:
+        """Objective, order and reading."""
+        return Relaxation(self.objective, self.order, self.reading)
+
+    def weight(self, term: str) -> float:
+        """The weight of a term by its name."""
+        return float(self.further[term] if term in self.further else getattr(self, term))
+
+    def terms(self) -> dict[str, LossTerm]:
+        """The terms of the loss, by name: all built-in ones, and those of other packages that have a weight."""
+        return BUILT_IN | {name: LOSS_TERMS[name] for name, weight in self.further.items() if weight}
+
+
+@cache
+def _bounds() -> dict[str, Bound]:
+    hints = get_type_hints(LossSettings, include_extras=True)
+    parts = ((name, part) for name, hint in hints.items() for part in getattr(hint, "__metadata__", ()))
+    return {name: part for name, part in parts if isinstance(part, Bound)}
 
 
 @dataclass(frozen=True, eq=False)
 class GraphLoss:
-    """Per-sample values, (b,) each: the weighted total and every term before its weight.
+    """Per-sample values, (b,) each: the weighted total and every term before its weight, by name.
 
-    A term that the graphs do not have (labels of unlabelled edges, diffusion that is not predicted) is zero.
+    A term that the graphs do not have (labels of unlabelled edges, diffusion that is not predicted) is zero. Each
+    is also an attribute, as in `loss.adjacency`.
     """
 
     total: Tensor
-    presence: Tensor
-    node_labels: Tensor
-    edge_labels: Tensor
-    adjacency: Tensor
-    diffusion: Tensor
-    marginals: Tensor
+    terms: Mapping[str, Tensor]
+
+    def __getattr__(self, name: str) -> Tensor:
+        try:
+            return self.__dict__["terms"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
-@dataclass(frozen=True, eq=False)
-class _Costs:
-    """The linear costs (b, n, n) and edge terms of a prediction; None where the graphs have no such thing."""
+Cost = Tensor | EdgeTerm | Callable[[Tensor], Tensor] | None
+"""What a term charges a plan (b, n, n): <cost, plan> of a matrix (b, n, n); a comparison of pairs; or any other
+function of the plan to (b,), which solvers do not see. None where the graphs have no such thing."""
+LossTerm = Callable[[Prediction, GraphBatch, LossSettings], Cost]
+"""A term of the loss; `LOSS_TERMS.register` gives it its name. The weight of another package's is `loss.NAME` of
+the settings, 0 if nobody gives it, and the docstring's first line is its help. Edges come without self-loops."""
 
-    presence: Tensor
-    node_labels: Tensor | None
-    diffusion: Tensor | None
-    adjacency: EdgeTerm
-    edge_labels: EdgeTerm | None
-    mask: Tensor
+LOSS_TERMS: Registry[LossTerm] = Registry("loss term")
+
+
+@LOSS_TERMS.register("presence")
+def _presence(prediction: Prediction, target: GraphBatch, _: LossSettings) -> Cost:
+    return presence_cost(prediction.presence, target.node_mask(prediction.presence.dtype))
+
+
+@LOSS_TERMS.register("node_labels")
+def _node_labels(prediction: Prediction, target: GraphBatch, _: LossSettings) -> Cost:
+    if prediction.node_labels is None:
+        return None
+    return label_cost(prediction.node_labels, target.node_labels, target.node_mask(prediction.presence.dtype))
+
+
+@LOSS_TERMS.register("diffusion")
+def _diffusion(prediction: Prediction, target: GraphBatch, _: LossSettings) -> Cost:
+    if prediction.diffusion is None:
+        return None
+    dtype = prediction.presence.dtype
+    return diffusion_cost(prediction.diffusion, target.diffused_labels(dtype), target.node_mask(dtype))
+
+
+@LOSS_TERMS.register("adjacency")
+def _adjacency(prediction: Prediction, target: GraphBatch, settings: LossSettings) -> Cost:
+    dtype = prediction.presence.dtype
+    return EdgeTerm(prediction.adjacency, target.adjacency(dtype), settings.divergence)
+
+
+@LOSS_TERMS.register("edge_labels")
+def _edge_labels(prediction: Prediction, target: GraphBatch, settings: LossSettings) -> Cost:
+    if prediction.edges.ndim == 3 or len(target.vocabulary.edges) <= 2:
+        return None
+    dtype = prediction.presence.dtype
+    return EdgeTerm(prediction.edges, target.edge_one_hot(dtype), settings.divergence)
+
+
+@LOSS_TERMS.register("marginals")
+def _marginals(_: Prediction, __: GraphBatch, settings: LossSettings) -> Cost:
+    return lambda plan: marginal_penalty(plan, settings.penalty)
+
+
+BUILT_IN = LOSS_TERMS.registered()
 
 
 def graph_loss(
@@ -151,30 +282,22 @@ def graph_loss(
     """
     settings = settings or LossSettings()
     costs = _costs(prediction, target, settings)
-    check_plan("plan", plan, tuple(costs.presence.shape), "prediction.presence", prediction.presence)
+    b, n = prediction.presence.shape
+    check_plan("plan", plan, (b, n, n), "prediction.presence", prediction.presence)
+    mask = target.node_mask(prediction.presence.dtype)
 
-    def linear(cost: Tensor | None) -> Tensor:
-        return plan.new_zeros(len(prediction)) if cost is None else (cost * plan).sum((1, 2))
+    def value(cost: Cost) -> Tensor:
+        if cost is None:
+            return plan.new_zeros(b)
+        if isinstance(cost, Tensor):
+            return (cost * plan).sum((1, 2))
+        if isinstance(cost, EdgeTerm):
+            return unchecked_objective(plan, cost, mask, settings.self_loops, settings.relaxation)
+        return cost(plan)
 
-    def edges(term: EdgeTerm | None) -> Tensor:
-        if term is None:
-            return plan.new_zeros(len(prediction))
-        return unchecked_objective(plan, term, costs.mask, settings.self_loops, settings.relaxation)
-
-    presence, node_labels, diffusion = (
-        linear(cost) for cost in (costs.presence, costs.node_labels, costs.diffusion)
-    )
-    adjacency, edge_labels = edges(costs.adjacency), edges(costs.edge_labels)
-    marginals = marginal_penalty(plan, settings.penalty)
-    total = (
-        settings.presence * presence
-        + settings.node_labels * node_labels
-        + settings.diffusion * diffusion
-        + settings.adjacency * adjacency
-        + settings.edge_labels * edge_labels
-        + settings.marginals * marginals
-    )
-    return GraphLoss(total, presence, node_labels, edge_labels, adjacency, diffusion, marginals)
+    terms = {name: value(cost) for name, cost in costs.items()}
+    weighted = [settings.weight(name) * term for name, term in terms.items()]
+    return GraphLoss(reduce(add, weighted), terms)
 
 
 def matching_problem(
@@ -183,41 +306,26 @@ def matching_problem(
     settings: LossSettings | None = None,
     prior: Tensor | None = None,
 ) -> MatchingProblem:
-    """The problem that solvers minimise: its objective is `graph_loss` without the marginal penalty.
+    """The problem that solvers minimise: its objective is `graph_loss` without what only the loss charges.
 
-    prior: (b, n, n), what a task says beforehand against a slot for a node; one more linear cost of the plan, and
-    none of the loss.
+    That is the marginal penalty, among the built-in terms. prior: (b, n, n), what a task says beforehand against a
+    slot for a node; one more linear cost of the plan, and none of the loss.
     """
     settings = settings or LossSettings()
     costs = _costs(prediction, target, settings)
-    linear = settings.presence * costs.presence
-    if costs.node_labels is not None:
-        linear = linear + settings.node_labels * costs.node_labels
-    if costs.diffusion is not None:
-        linear = linear + settings.diffusion * costs.diffusion
-    if prior is not None:
-        linear = linear + prior
-    terms = tuple(term for term in (costs.adjacency, costs.edge_labels) if term is not None)
-    return MatchingProblem(linear, terms, costs.mask, settings.self_loops, settings.relaxation)
+    linear = [settings.weight(name) * cost for name, cost in costs.items() if isinstance(cost, Tensor)]
+    terms = tuple(
+        replace(cost, weight=settings.weight(name)) for name, cost in costs.items() if isinstance(cost, EdgeTerm)
+    )
+    mask = target.node_mask(prediction.presence.dtype)
+    whole = reduce(add, linear if prior is None else [*linear, prior])
+    return MatchingProblem(whole, terms, mask, settings.self_loops, settings.relaxation)
 
 
-def _costs(prediction: Prediction, target: GraphBatch, settings: LossSettings) -> _Costs:
+def _costs(prediction: Prediction, target: GraphBatch, settings: LossSettings) -> dict[str, Cost]:
     _check(prediction, target)
     prediction = replace(prediction, edges=without_self_loops(prediction.edges))
-    dtype = prediction.presence.dtype
-    mask = target.node_mask(dtype)
-    diffused = None
-    if prediction.diffusion is not None:
-        diffused = diffusion_cost(prediction.diffusion, target.diffused_labels(dtype), mask)
-    labels = None
-    if prediction.node_labels is not None:
-        labels = label_cost(prediction.node_labels, target.node_labels, mask)
-    edge_labels = None
-    if prediction.edges.ndim == 4 and len(target.vocabulary.edges) > 2:
-        one_hot = target.edge_one_hot(dtype)
-        edge_labels = EdgeTerm(prediction.edges, one_hot, settings.divergence, settings.edge_labels)
-    adjacency = EdgeTerm(prediction.adjacency, target.adjacency(dtype), settings.divergence, settings.adjacency)
-    return _Costs(presence_cost(prediction.presence, mask), labels, diffused, adjacency, edge_labels, mask)
+    return {name: term(prediction, target, settings) for name, term in settings.terms().items()}
 
 
 def _check(prediction: Prediction, target: GraphBatch) -> None:

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from graphwright.graphs import GraphBatch, Prediction
-from graphwright.losses.graph_loss import GraphLoss
+from graphwright.losses.graph_loss import BUILT_IN, GraphLoss, LossSettings
 from graphwright.transport.checks import check_plan
-
-
-@dataclass(frozen=True)
-class RelationSettings:
-    """Weights of both terms. none_weight: of a slot of no node, against 1. negatives: pairs drawn for an edge."""
-
-    nodes: float = 1.0
-    relations: float = 1.0
-    none_weight: float = 0.1
-    negatives: int = 3
-
-    def __post_init__(self) -> None:
-        for name in ("nodes", "relations"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be a non-negative weight, got {getattr(self, name)}")
-        if not 0 < self.none_weight < float("inf"):
-            raise ValueError(f"none_weight must be positive, got {self.none_weight}")
-        if self.negatives < 1:
-            raise ValueError(f"negatives must be at least 1, got {self.negatives}")
 
 
 def class_logits(prediction: Prediction) -> Tensor:
@@ -46,7 +25,7 @@ def node_classes(target: GraphBatch) -> Tensor:
 
 
 def relation_loss(
-    prediction: Prediction, target: GraphBatch, plan: Tensor, settings: RelationSettings | None = None
+    prediction: Prediction, target: GraphBatch, plan: Tensor, settings: LossSettings | None = None
 ) -> GraphLoss:
     """Loss under permutations (b, n, n), rows slots, columns target positions.
 
@@ -54,7 +33,7 @@ def relation_loss(
     adjacency: cross-entropy over {none, edge labels}, the mean over all edges and `negatives` times as many other
     pairs of nodes, drawn by torch's generator, whose state checkpoints hold. The other terms are zero.
     """
-    settings = settings or RelationSettings()
+    settings = settings or LossSettings()
     b, n = prediction.presence.shape
     logits, relation_logits = class_logits(prediction), _relation_logits(prediction)
     if (len(target), target.capacity) != (b, n):
@@ -71,8 +50,8 @@ def relation_loss(
     nodes = _node_term(logits, node_classes(target).gather(1, columns), settings.none_weight)
     relations = _relation_term(relation_logits, target, columns, settings.negatives)
     zero = torch.zeros_like(nodes)
-    total = settings.nodes * nodes + settings.relations * relations
-    return GraphLoss(total, zero, nodes, zero, relations, zero, zero)
+    total = settings.node_labels * nodes + settings.adjacency * relations
+    return GraphLoss(total, dict.fromkeys(BUILT_IN, zero) | {"node_labels": nodes, "adjacency": relations})
 
 
 def _node_term(logits: Tensor, classes: Tensor, none_weight: float) -> Tensor:
@@ -107,6 +86,6 @@ def drawn_negatives(edges: Tensor, real: Tensor, negatives: int) -> Tensor:
     candidates = real & ~edges
     # One number for every pair of slots, whatever the target: its order of nodes cannot change the draw.
     noise = torch.rand(edges.shape, device=edges.device).masked_fill(~candidates, 2.0)
-    place: Tensor = noise.argsort(1).argsort(1)
+    rank: Tensor = noise.argsort(1).argsort(1)
     wanted = negatives * edges.sum(1, keepdim=True).clamp_min(1)
-    return candidates & place.lt(wanted)
+    return candidates & rank.lt(wanted)

@@ -1,7 +1,7 @@
 """Who provides the plan between predicted slots and target nodes."""
 
 from graphwright.matching.learned import LearnedMatcher, Temperature
-from graphwright.matching.matcher import LabelMatcher, Match, Matcher, SolverMatcher, in_order
+from graphwright.matching.matcher import LabelMatcher, Match, Matcher, SolverMatcher, identity_plan
 
 __all__ = [
     "LabelMatcher",
@@ -10,5 +10,5 @@ __all__ = [
     "Matcher",
     "SolverMatcher",
     "Temperature",
-    "in_order",
+    "identity_plan",
 ]

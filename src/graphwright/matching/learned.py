@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from graphwright.graphs import GraphBatch, Prediction
+from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
-from graphwright.models import NodeEncoder
+from graphwright.models import NodeEncoder, TargetEncoder
 from graphwright.models.linear import Linear
 from graphwright.models.precision import full, without_autocast
+from graphwright.settings import MATCHINGS, CostKind, PlanKind, Run, SlotKind
 from graphwright.transport import (
     EmbeddingPlan,
     MatchingProblem,
     conditional_gradient,
+    inner_product_plan,
+    l1_plan,
     permutation_matrix,
     round_to_permutation,
 )
@@ -45,6 +49,7 @@ class Temperature:
         return value * math.sqrt(REFERENCE_WIDTH / dimension) / slots**2
 
 
+@MATCHINGS.register("learned")
 class LearnedMatcher(Matcher):
     """Plan = Sinkhorn(cost / sum of the cost; epsilon, K).
 
@@ -95,6 +100,42 @@ class LearnedMatcher(Matcher):
         self.probe_every = probe_every
         # In the state dict, so that a resumed run looks at the same steps.
         self.register_buffer("probes", torch.zeros((), dtype=torch.int64))
+
+    @classmethod
+    def check(cls, run: Run) -> None:
+        if run.model.slots is not SlotKind.LEARNED and not run.matching.linear_costs:
+            raise ValueError(
+                f"model.slots {run.model.slots} needs matching.linear_costs above 0, by which a learned matcher "
+                "hears which token can stand for which node"
+            )
+
+    @classmethod
+    def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Self:
+        matching = run.matching
+        encoder = TargetEncoder(
+            vocabulary,
+            matching.target_width,
+            matching.target_layers,
+            matching.positions,
+            random_signs=matching.random_signs,
+            dropout=run.model.dropout,
+        )
+        return cls(
+            encoder,
+            slots=slots,
+            slot_codes=run.model.slots is SlotKind.LEARNED,
+            state_width=run.model.width,
+            target_width=matching.target_width,
+            dimension=matching.dimension,
+            embedding_plan=l1_plan if matching.cost is CostKind.L1 else inner_product_plan,
+            temperature=Temperature(matching.temperature, matching.warm_temperature),
+            iterations=matching.iterations,
+            loss=run.loss,
+            linear_costs=matching.linear_costs,
+            rounded=matching.plan is PlanKind.ROUNDED,
+            probe_every=matching.probe_every,
+            detach_states=matching.detach_states,
+        )
 
     def at(self, progress: float) -> None:
         """The temperature of this moment."""

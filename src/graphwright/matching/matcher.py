@@ -7,15 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
-from graphwright.graphs import GraphBatch, Prediction
+from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.losses.relation_loss import class_logits, node_classes
 from graphwright.models.precision import without_autocast
-from graphwright.transport import MatchingProblem, assign, permutation_matrix
+from graphwright.settings import MATCHINGS, Run, SlotKind
+from graphwright.settings.schema import ModelKind
+from graphwright.transport import (
+    MatchingProblem,
+    assign,
+    conditional_gradient,
+    mirror_descent,
+    multi_start,
+    permutation_matrix,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +43,22 @@ class Match:
 
 
 class Matcher(nn.Module):
-    """Provides plans between predicted slots and target nodes."""
+    """Provides plans between predicted slots and target nodes.
+
+    `MATCHINGS.register` gives a subclass the name that `matching.kind` chooses it by.
+    """
+
+    keeps_order: ClassVar[bool] = False
+    """Whether slot i always stands for node i, so that a task must put them into an order."""
+
+    @classmethod
+    def check(cls, run: Run) -> None:
+        """Refuse, with a ValueError that names the settings by their keys, a run that it does not go with."""
+
+    @classmethod
+    def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Matcher:
+        """A fresh one for graphs of this vocabulary on so many slots, as the run's settings say."""
+        raise NotImplementedError
 
     def at(self, progress: float) -> None:
         """Told before every step what share of the training's budget is used, 0 to 1."""
@@ -47,7 +73,7 @@ class Matcher(nn.Module):
         raise NotImplementedError
 
 
-def in_order(problem: MatchingProblem) -> Tensor:
+def identity_plan(problem: MatchingProblem) -> Tensor:
     """(b, n, n) identities: slot i stands for node i of the target, in the order that the data gives."""
     return torch.eye(problem.capacity, dtype=problem.linear.dtype, device=problem.linear.device).repeat(
         problem.batch, 1, 1
@@ -72,12 +98,56 @@ class SolverMatcher(Matcher):
         return Match(plan, plan.new_zeros(len(plan)))
 
 
+@MATCHINGS.register("mirror")
+class MirrorMatcher(SolverMatcher):
+    """Mirror descent."""
+
+    @classmethod
+    def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Self:  # noqa: ARG003
+        matching = run.matching
+
+        def solve(problem: MatchingProblem) -> Tensor:
+            return mirror_descent(problem, tau=matching.tau, outer=matching.outer, inner=matching.inner).matrix
+
+        return cls(solve, run.loss)
+
+
+@MATCHINGS.register("conditional_gradient")
+class ConditionalGradientMatcher(SolverMatcher):
+    """Any2Graph's solver, from one start or several."""
+
+    @classmethod
+    def check(cls, run: Run) -> None:
+        loss = run.loss
+        if not loss.relaxation.is_quadratic:
+            given = f"{loss.objective}, {loss.order}, {loss.reading}"
+            raise ValueError(
+                f"matching.kind {run.matching.kind} needs loss.objective J, not swapped literally, got {given}"
+            )
+
+    @classmethod
+    def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Self:  # noqa: ARG003
+        matching = run.matching
+
+        def solve(problem: MatchingProblem) -> Tensor:
+            solver = partial(conditional_gradient, iterations=matching.steps)
+            # Random starts are drawn where dropout is, so that a resumed run draws the same.
+            return multi_start(problem, solver, matching.starts, torch.default_generator).matrix
+
+        return cls(solve, run.loss)
+
+
+@MATCHINGS.register("labels")
 class LabelMatcher(Matcher):
     """Exact assignment on presence and node labels alone; edges do not count."""
 
     def __init__(self, loss: LossSettings) -> None:
         super().__init__()
         self.loss = loss
+
+    @classmethod
+    def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Matcher:  # noqa: ARG003
+        return LabelProbabilityMatcher() if run.model.kind is ModelKind.RELATIONFORMER else cls(run.loss)
 
     @torch.no_grad()
     def forward(
@@ -110,3 +180,22 @@ class LabelProbabilityMatcher(Matcher):
                 cost = cost + prior
         plan = permutation_matrix(assign(cost), cost)
         return Match(plan, plan.new_zeros(len(plan)))
+
+
+@MATCHINGS.register("order")
+class OrderMatcher(SolverMatcher):
+    """No matching at all: the data's own order."""
+
+    keeps_order = True
+
+    @classmethod
+    def check(cls, run: Run) -> None:
+        if run.model.slots is not SlotKind.LEARNED:
+            raise ValueError(
+                f"model.slots {run.model.slots} have no order that nodes could follow: matching.kind must not be "
+                f"{run.matching.kind}"
+            )
+
+    @classmethod
+    def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Self:  # noqa: ARG003
+        return cls(identity_plan, run.loss)

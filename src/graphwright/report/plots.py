@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from graphwright.inference.build import loss_settings
 from graphwright.inference.evaluate import Evaluated
 from graphwright.losses import matching_problem
 from graphwright.metrics import METRICS
@@ -67,7 +66,7 @@ def plan_heat_map(result: Evaluated, at: int) -> Figure:
     inputs, target = result.data.batch([result.evaluation.indices[at]])
     prediction = result.model.predictor(inputs).graphs
     target = target.pad(prediction.capacity)
-    plan = mirror_descent(matching_problem(prediction, target, loss_settings(result.model.run.loss))).matrix[0]
+    plan = mirror_descent(matching_problem(prediction, target, result.model.run.loss)).matrix[0]
     order = round_to_permutation(plan.mT[None])[0]
     figure = Figure(figsize=(3.8, 3.4), layout="constrained")
     panel = figure.subplots()

@@ -14,7 +14,6 @@ from graphwright.decoding.candidates import Candidate as Found
 from graphwright.graphs import Graph
 from graphwright.graphs.molecules import BONDS, MoleculeError, graph_from_molecule, parse_smiles
 from graphwright.inference import PredictedGraph, SavedModel
-from graphwright.inference.build import loss_settings
 from graphwright.server.cases import Case
 from graphwright.server.comparison import Comparison, certainties, compare, transport_plan
 from graphwright.server.drawing import (
@@ -62,7 +61,7 @@ def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, c
         truth = None if case.truth is None else _truth(model, case.truth, case.input.text)
         graphs = [each.graph for each in shown]
         compared = [None] * len(graphs) if truth is None else compare(graphs, truth.graph)
-        loss = loss_settings(model.run.loss)
+        loss = model.run.loss
         with torch.no_grad():
             prediction = model.predictor(model.task.inputs(case.given)).graphs
         # What was checked against the input is certain, whatever the slots say.

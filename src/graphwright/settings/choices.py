@@ -47,15 +47,15 @@ class EncoderChoice(Protocol):
 
 
 class MatchingChoice(Protocol):
-    """What settings must know of a matching. in_order: whether slot i always stands for node i."""
+    """What settings must know of a matching. keeps_order: whether slot i always stands for node i."""
 
-    in_order: bool
+    keeps_order: bool
 
     def check(self, run: Run, /) -> None:
         """Refuse, with a ValueError that names the settings by their keys, a run that it does not go with."""
 
-    def build(self, run: Run, vocabulary: Vocabulary, /) -> nn.Module:
-        """A fresh one."""
+    def build(self, run: Run, vocabulary: Vocabulary, slots: int, /) -> nn.Module:
+        """A fresh one, for graphs of this vocabulary on so many slots."""
 
 
 ENCODERS: Registry[EncoderChoice] = Registry("encoder", ("graphwright.models.encoders",))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from typing import Any
 
-from graphwright.settings.base import Settings
+from pydantic import TypeAdapter
+
+from graphwright.losses import LOSS_TERMS
 from graphwright.settings.schema import Run
 from graphwright.settings.tasks import TASKS
 
+FURTHER = "further"
+"""Where the loss keeps what is an option by itself: the weight of each term of another package."""
 CLOSE = 0.6
 """Names less alike than this are no suggestion."""
 SHORTENED = 0.9
@@ -113,15 +118,25 @@ def _name_likeness(name: str, known: str) -> float:
     return SHORTENED + (1 - SHORTENED) * ratio if shortened else ratio
 
 
-def _section(name: str, defaults: Settings, kind: str | None) -> Section:
-    schema = type(defaults).model_json_schema()
+def _section(name: str, defaults: Any, kind: str | None) -> Section:
+    # The loss's section is a dataclass of the core, the others are models of pydantic's.
+    schema = TypeAdapter(type(defaults)).json_schema()
     # The kind says what all others mean.
     fields = sorted(schema["properties"].items(), key=lambda field: field[0] != "kind" or kind is None)
-    options = tuple(
+    options = [
         _option(name, field, _resolve(part, schema.get("$defs", {})), getattr(defaults, field))
         for field, part in fields
-    )
-    return Section(name, schema.get("description", ""), options, kind)
+        if field != FURTHER
+    ]
+    if FURTHER in schema["properties"]:
+        options += [_term(name, term) for term in LOSS_TERMS.names() if term not in schema["properties"]]
+    return Section(name, schema.get("description", ""), tuple(options), kind)
+
+
+def _term(section: str, name: str) -> Option:
+    """The weight of another package's loss term."""
+    meaning = inspect.getdoc(LOSS_TERMS[name]) or ""
+    return Option(section, name, "a number at least 0", (), False, 0.0, meaning.partition("\n")[0])
 
 
 def _resolve(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 from graphwright.settings.base import SettingsError
-from graphwright.settings.options import Option, nearest, options, options_of, section_names
+from graphwright.settings.options import FURTHER, Option, nearest, options, options_of, section_names
 from graphwright.settings.schema import Run
 from graphwright.settings.tasks import DEFAULT_KIND, TASKS
 
@@ -153,7 +153,8 @@ def _in_one_line(error: ValidationError, chosen: dict[str, Override], kind: str)
     # A complaint about a task names its kind, too.
     section, *names = [str(part) for part in first["loc"] if part != kind] or [""]
     if names:
-        key = f"{section}.{names[0]}"
+        # The weight of another package's term lies one level deeper.
+        key = f"{section}.{names[-1] if names[0] == FURTHER else names[0]}"
         return refused(chosen[key], options_of(kind)[key])
     reason = first["msg"].removeprefix("Value error, ")
     # Names within a section, and keys where the complaint is about several sections.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from graphwright.losses import PenaltyDirection
+from graphwright.losses import LOSS_TERMS, LossSettings
 from graphwright.metrics import METRICS
 from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
-from graphwright.settings.choices import ENCODERS, NameIn, encoders_of
+from graphwright.settings.choices import ENCODERS, MATCHINGS, NameIn, encoders_of
 from graphwright.settings.tasks import TASKS, AnyTask, default_task, task_kind
-from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation, SelfLoops
 
 CORES = "cores"
 """What `train.devices` is where every processor core is a device."""
@@ -93,16 +93,6 @@ class Model(Settings):
         return self
 
 
-class MatchingKind(StrEnum):
-    """Who provides the plan."""
-
-    LEARNED = "learned"
-    MIRROR = "mirror"
-    CONDITIONAL_GRADIENT = "conditional_gradient"
-    LABELS = "labels"
-    ORDER = "order"
-
-
 class CostKind(StrEnum):
     """How the learned matcher compares node embeddings."""
 
@@ -120,7 +110,7 @@ class PlanKind(StrEnum):
 class Matching(Settings):
     """Who says which predicted node stands for which target node, and how."""
 
-    kind: MatchingKind = MatchingKind.LEARNED
+    kind: Annotated[str, NameIn(MATCHINGS)] = "learned"
     """A learned matcher, a solver, the labels alone, or the data's own order."""
     dimension: Count = 128
     """Width of the compared embeddings, d_m."""
@@ -162,39 +152,8 @@ class Matching(Settings):
     """Steps between two looks at how much more the learned plan costs than a solver's."""
 
 
-class Loss(Settings):
-    """Weights of the terms, and how edges are compared."""
-
-    presence: NotNegative = 1.0
-    """Weight of whether a node is there."""
-    node_labels: NotNegative = 1.0
-    """Weight of the node labels."""
-    edge_labels: NotNegative = 0.2
-    """Weight of the edge labels, where edges have labels."""
-    adjacency: NotNegative = 0.5
-    """Weight of whether an edge is there."""
-    marginals: NotNegative = 1.0
-    """Weight of the penalty on the plan's marginals; 0 turns it off."""
-    diffusion: NotNegative = 1.0
-    """Weight of the neighbours' summed labels, where the task predicts them."""
-    recognition: NotNegative = 0.0
-    """Weight of which training graph it is as a whole, where graphs come again and again; 0: not asked."""
-    divergence: Divergence = Divergence.CROSS_ENTROPY
-    """How a predicted edge is compared with a target edge."""
-    objective: Objective = Objective.J
-    """The relaxation: J, or the averages J_a and J_b."""
-    order: Order = Order.PREDICTION_FIRST
-    """Which graph the plan transports."""
-    reading: Reading = Reading.ROLE_PRESERVING
-    """Which side stands inside the logarithm when the order is swapped."""
-    penalty: PenaltyDirection = PenaltyDirection.FORWARD
-    """Direction of the divergence that penalises wrong marginals."""
-    self_loops: SelfLoops = SelfLoops.INCLUDED
-    """Whether pairs (i, i) count, as in the paper's sums."""
-    none_weight: Positive = 0.1
-    """Relationformer: weight of a slot that stands for no node, against 1 for one that does."""
-    negatives: Count = 3
-    """Relationformer: pairs without an edge drawn for every edge."""
+Loss = LossSettings
+"""The loss's section is the core's own dataclass, so that a weight is said once."""
 
 
 class OptimizerKind(StrEnum):
@@ -324,6 +283,33 @@ class Run(Settings):
             return given
         return {**given, "model": {**model, "encoder": TASKS[kind].settings_class.default_encoder}}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _terms_of_other_packages(cls, given: Any) -> Any:
+        """Weights of registered terms are given beside the others, as `loss.NAME`."""
+        loss = given.get("loss") if isinstance(given, dict) else None
+        if not isinstance(loss, dict):
+            return given
+        own = {field.name for field in fields(Loss)}
+        further = {name: weight for name, weight in loss.items() if name not in own and name in LOSS_TERMS}
+        kept = {name: value for name, value in loss.items() if name not in further}
+        return {**given, "loss": {**kept, "further": {**loss.get("further", {}), **further}}}
+
+    @model_serializer(mode="wrap")
+    def _with_terms_beside_the_others(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As they are given."""
+        written: dict[str, Any] = handler(self)
+        if "loss" in written:
+            loss = dict(written["loss"])
+            written["loss"] = loss | loss.pop("further", {})
+        return written
+
+    @model_validator(mode="after")
+    def _terms_are_known(self) -> Self:
+        for name in self.loss.further:
+            _ = LOSS_TERMS[name]
+        return self
+
     @model_validator(mode="after")
     def _encoder_reads_the_task(self) -> Self:
         kinds, encoder = encoders_of(self.task.input_kinds), ENCODERS[self.model.encoder]
@@ -342,13 +328,16 @@ class Run(Settings):
     @model_validator(mode="after")
     def _relations_are_matched_by_labels(self) -> Self:
         model, matching = self.model, self.matching
-        if model.kind is ModelKind.RELATIONFORMER and matching.kind is not MatchingKind.LABELS:
+        if model.kind is ModelKind.RELATIONFORMER and matching.kind != "labels":
             raise ValueError(f"model.kind {model.kind} needs matching.kind labels, got {matching.kind}")
+        if model.kind is ModelKind.RELATIONFORMER and any(self.loss.further.values()):
+            names = " and ".join(f"loss.{name}" for name in self.loss.further)
+            raise ValueError(f"model.kind {model.kind} has a loss of its own, without {names}")
         return self
 
     @model_validator(mode="after")
     def _tokens_are_slots(self) -> Self:
-        model, matching = self.model, self.matching
+        model = self.model
         if model.slots is SlotKind.LEARNED:
             return self
         tokens = f"model.slots {model.slots}"
@@ -358,20 +347,9 @@ class Run(Settings):
             raise ValueError(f"{tokens} needs model.kind {ModelKind.SLOTS}, got {model.kind}")
         if model.known_graphs or self.loss.recognition:
             raise ValueError(f"{tokens} cannot recognise whole graphs: loss.recognition must be 0")
-        if matching.kind is MatchingKind.ORDER:
-            raise ValueError(f"{tokens} have no order that nodes could follow: matching.kind must not be order")
-        if matching.kind is MatchingKind.LEARNED and not matching.linear_costs:
-            raise ValueError(
-                f"{tokens} needs matching.linear_costs above 0, by which a learned matcher hears which token can "
-                "stand for which node"
-            )
         return self
 
     @model_validator(mode="after")
-    def _solver_takes_the_objective(self) -> Self:
-        matching, loss = self.matching, self.loss
-        solver = MatchingKind.CONDITIONAL_GRADIENT
-        if matching.kind is solver and not Relaxation(loss.objective, loss.order, loss.reading).is_quadratic:
-            given = f"{loss.objective}, {loss.order}, {loss.reading}"
-            raise ValueError(f"matching.kind {solver} needs loss.objective J, not swapped literally, got {given}")
+    def _matching_goes_with_the_rest(self) -> Self:
+        MATCHINGS[self.matching.kind].check(self)
         return self

@@ -66,7 +66,7 @@ def to_yaml(run: Run) -> str:
     for section in sections_of(run.task.kind):
         lines += ["", f"# {section.meaning}", f"{section.name}:"]
         for option in section.options:
-            entry = f"  {option.name}: {_plain(values[section.name][option.name])}"
+            entry = f"  {option.name}: {_plain(values[section.name].get(option.name, option.default))}"
             lines.append(f"{entry:<{COMMENT_COLUMN}}  # {option.meaning}")
     return "\n".join(lines) + "\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -11,105 +11,31 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
-from graphwright.inference.build import build_predictor, loss_settings, slots
+from graphwright.inference.build import build_predictor, slots
 from graphwright.known import Library
 from graphwright.known.head import Recognition, shared_parts
 from graphwright.losses import GraphLoss, LossSettings, graph_loss
-from graphwright.losses.relation_loss import RelationSettings, relation_loss
-from graphwright.matching import (
-    LabelMatcher,
-    LearnedMatcher,
-    Matcher,
-    SolverMatcher,
-    Temperature,
-    in_order,
-)
-from graphwright.matching.matcher import LabelProbabilityMatcher
-from graphwright.models import GraphPredictor, Inputs, Predicted, TargetEncoder
+from graphwright.losses.relation_loss import relation_loss
+from graphwright.matching import Matcher
+from graphwright.models import GraphPredictor, Inputs, Predicted
 from graphwright.models.precision import without_autocast
-from graphwright.settings import CostKind, Matching, MatchingKind, PlanKind, Run
-from graphwright.settings.schema import ModelKind, SlotKind
+from graphwright.settings import MATCHINGS, Run
+from graphwright.settings.schema import ModelKind
 from graphwright.tasks import known_graphs, task_of
-from graphwright.transport import (
-    MatchingProblem,
-    conditional_gradient,
-    inner_product_plan,
-    l1_plan,
-    mirror_descent,
-    multi_start,
-)
 
 
 def build_matcher(run: Run) -> Matcher:
     """The matcher that the settings name."""
-    matching, loss = run.matching, loss_settings(run.loss)
-    vocabulary = task_of(run.task).vocabulary
-    if run.model.kind is ModelKind.RELATIONFORMER:
-        return LabelProbabilityMatcher()
-    match matching.kind:
-        case MatchingKind.LABELS:
-            return LabelMatcher(loss)
-        case MatchingKind.MIRROR:
-            return SolverMatcher(_Mirror(matching), loss)
-        case MatchingKind.CONDITIONAL_GRADIENT:
-            return SolverMatcher(_ConditionalGradient(matching), loss)
-        case MatchingKind.ORDER:
-            return SolverMatcher(in_order, loss)
-        case MatchingKind.LEARNED:
-            return _learned(run, vocabulary)
-
-
-@dataclass(frozen=True)
-class _Mirror:
-    settings: Matching
-
-    def __call__(self, problem: MatchingProblem) -> Tensor:
-        s = self.settings
-        return mirror_descent(problem, tau=s.tau, outer=s.outer, inner=s.inner).matrix
-
-
-@dataclass(frozen=True)
-class _ConditionalGradient:
-    settings: Matching
-
-    def __call__(self, problem: MatchingProblem) -> Tensor:
-        solver = partial(conditional_gradient, iterations=self.settings.steps)
-        # Random starts are drawn where dropout is, so that a resumed run draws the same.
-        return multi_start(problem, solver, self.settings.starts, torch.default_generator).matrix
-
-
-def _learned(run: Run, vocabulary: Vocabulary) -> LearnedMatcher:
-    matching = run.matching
-    encoder = TargetEncoder(
-        vocabulary,
-        matching.target_width,
-        matching.target_layers,
-        matching.positions,
-        random_signs=matching.random_signs,
-        dropout=run.model.dropout,
-    )
-    return LearnedMatcher(
-        encoder,
-        slots=slots(run),
-        slot_codes=run.model.slots is SlotKind.LEARNED,
-        state_width=run.model.width,
-        target_width=matching.target_width,
-        dimension=matching.dimension,
-        embedding_plan=l1_plan if matching.cost is CostKind.L1 else inner_product_plan,
-        temperature=Temperature(matching.temperature, matching.warm_temperature),
-        iterations=matching.iterations,
-        loss=loss_settings(run.loss),
-        linear_costs=matching.linear_costs,
-        rounded=matching.plan is PlanKind.ROUNDED,
-        probe_every=matching.probe_every,
-        detach_states=matching.detach_states,
-    )
+    matcher = MATCHINGS[run.matching.kind].build(run, task_of(run.task).vocabulary, slots(run))
+    assert isinstance(matcher, Matcher)
+    return matcher
 
 
 class StepResult(NamedTuple):
     """What one training step computes. A tuple of tensors, since Fabric and DDP walk what a module returns.
 
-    loss: mean over the batch. terms: (len(TERMS),) batch means, detached. health: the matcher's, for the log.
+    loss: mean over the batch. terms: batch means, detached, in the order of `term_names`. health: the matcher's,
+    for the log.
     """
 
     loss: Tensor
@@ -125,9 +51,8 @@ def build_criterion(run: Run) -> Criterion:
     """The loss that a run's predictor is trained with."""
     loss = run.loss
     if run.model.kind is ModelKind.RELATIONFORMER:
-        relations = RelationSettings(loss.node_labels, loss.adjacency, loss.none_weight, loss.negatives)
-        return partial(relation_loss, settings=relations)
-    return partial(graph_loss, settings=loss_settings(loss))
+        return partial(relation_loss, settings=loss)
+    return partial(graph_loss, settings=loss)
 
 
 class TrainingModel(nn.Module):
@@ -176,7 +101,7 @@ class TrainingModel(nn.Module):
             if tokens is not None:
                 choice = self.loss.presence * tokens.loss(match.plan, target.mask)
                 match = replace(match, auxiliary=match.auxiliary + choice)
-        terms = torch.stack([getattr(loss, name).detach().mean() for name in LOSS_TERMS])
+        terms = torch.stack([term.detach().mean() for term in loss.terms.values()])
         further = torch.stack([match.auxiliary.detach().mean(), recognition.detach().mean()])
         total = loss.total + match.auxiliary + weight * recognition
         return StepResult(total.mean(), torch.cat([terms, further]), match.health)
@@ -189,9 +114,9 @@ class TrainingModel(nn.Module):
         return criterion(prediction.known, target), weight
 
 
-LOSS_TERMS = tuple(field.name for field in fields(GraphLoss) if field.name != "total")
-TERMS = (*LOSS_TERMS, "auxiliary", "recognition")
-"""Names of `StepResult.terms`."""
+def term_names(loss: LossSettings) -> tuple[str, ...]:
+    """Names of `StepResult.terms`."""
+    return (*loss.terms(), "auxiliary", "recognition")
 
 
 def _recognition(run: Run, library: Library) -> tuple[Recognition, float]:
@@ -209,5 +134,5 @@ def build(run: Run, library: Library | None = None) -> TrainingModel:
     recognises = run.loss.recognition or run.model.known_graphs
     recognition = _recognition(run, library or known_graphs(task)) if recognises else None
     known_parts = None if recognition is None else shared_parts(recognition[0].library)
-    predictor, matcher, loss = build_predictor(run, known_parts), build_matcher(run), loss_settings(run.loss)
+    predictor, matcher, loss = build_predictor(run, known_parts), build_matcher(run), run.loss
     return TrainingModel(predictor, matcher, build_criterion(run), loss, task.vocabulary, recognition)

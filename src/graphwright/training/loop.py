@@ -25,7 +25,7 @@ from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
 from graphwright.tasks import Order, Samples, resolve, task_of
-from graphwright.training.assembly import TERMS, StepResult, build
+from graphwright.training.assembly import StepResult, build, term_names
 from graphwright.training.console import Display
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
 from graphwright.training.log import RunLog, Window
@@ -233,7 +233,7 @@ class Session:
             total = self.fabric.all_reduce(torch.cat([news, terms]), reduce_op="sum")
             assert isinstance(total, Tensor)
             seconds, stop, terms = float(total[0]), bool(total[1] > 0), total[2:] / self.fabric.world_size
-        return seconds, stop, dict(zip((*TERMS, "loss"), terms.tolist(), strict=True))
+        return seconds, stop, dict(zip((*term_names(self.run.loss), "loss"), terms.tolist(), strict=True))
 
     def _batches(self) -> Iterator[tuple[Inputs, GraphBatch]]:
         train = self.run.train

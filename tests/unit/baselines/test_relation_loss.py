@@ -1,5 +1,6 @@
 """Relationformer's loss and matching, against the definitions written out, and what must not change them."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -8,8 +9,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
+from graphwright.losses import LossSettings
 from graphwright.losses.relation_loss import (
-    RelationSettings,
     class_logits,
     drawn_negatives,
     node_classes,
@@ -18,7 +19,8 @@ from graphwright.losses.relation_loss import (
 from graphwright.matching.matcher import LabelProbabilityMatcher
 from tiny import LABELLED, PLAIN, random_batch, random_prediction
 
-ALL = RelationSettings(negatives=1000)
+WEIGHTS = LossSettings(node_labels=1.0, adjacency=1.0)
+ALL = replace(WEIGHTS, negatives=1000)
 """Every pair without an edge is drawn: nothing is random."""
 
 
@@ -61,7 +63,7 @@ def by_hand(prediction, target, plan, settings):
 def test_the_loss_is_its_definition(vocabulary, size):
     target = targets(size, vocabulary, [size])
     prediction = random_prediction(generator(size), 1, 5, vocabulary)
-    settings = RelationSettings(2.0, 0.7, none_weight=0.3, negatives=1000)
+    settings = LossSettings(node_labels=2.0, adjacency=0.7, none_weight=0.3, negatives=1000)
     plan = matched(prediction, target)
     found = relation_loss(prediction, target, plan, settings)
     nodes, relations = by_hand(prediction, target, plan, settings)
@@ -116,7 +118,7 @@ def test_the_order_of_target_nodes_makes_no_difference():
     order = torch.from_numpy(np.stack(orders))
     plan = matched(prediction, target)
     moved, moved_plan = target.permute(order), plan.gather(2, order[:, None, :].expand(-1, 5, -1))
-    for settings in (ALL, RelationSettings(negatives=1)):
+    for settings in (ALL, replace(WEIGHTS, negatives=1)):
         totals = []
         for each, matrix in ((target, plan), (moved, moved_plan)):
             torch.manual_seed(0)  # few negatives: the same draw
@@ -167,7 +169,7 @@ def test_none_is_down_weighted():
     prediction = random_prediction(generator(6), 1, 5)
     plan = matched(prediction, target)
     light, heavy = (
-        relation_loss(prediction, target, plan, RelationSettings(none_weight=weight)).node_labels
+        relation_loss(prediction, target, plan, replace(WEIGHTS, none_weight=weight)).node_labels
         for weight in (1e-9, 1e9)
     )
     slot = int(plan[0].argmax(0)[0])
@@ -234,7 +236,7 @@ def test_what_does_not_fit_is_refused(change, message):
         relation_loss(**given)
 
 
-@pytest.mark.parametrize("wrong", [{"nodes": -1.0}, {"none_weight": 0.0}, {"negatives": 0}])
+@pytest.mark.parametrize("wrong", [{"node_labels": -1.0}, {"none_weight": 0.0}, {"negatives": 0}])
 def test_settings_out_of_bounds_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        RelationSettings(**wrong)
+        LossSettings(**wrong)

@@ -6,7 +6,7 @@ import torch
 from benchmarks import measure_data, measure_presets, measure_training
 from benchmarks.training import WARM_UP, _TimedSession, measure_loop, with_matching
 from graphwright.inference.checkpoint import load
-from graphwright.settings import MatchingKind
+from graphwright.settings import MATCHINGS
 from graphwright.training import train
 from graphwright.training.console import Display
 from tiny import tiny_settings
@@ -17,7 +17,7 @@ TINY = tiny_settings(task={"samples": 100}, train={"steps": 3, "batch_size": 4})
 def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_threads():
     before = torch.get_num_threads()
     rows = list(measure_training(lambda n: TINY, sizes=(4,), batch=4, repeats=1, loop_steps=2))  # noqa: ARG005
-    kinds = [kind.value for kind in MatchingKind]
+    kinds = list(MATCHINGS.names())
     assert [(row.name, row.threads) for row in rows] == [
         *((name, 1) for name in kinds),
         *((name, 2) for name in (*kinds, "loop")),
@@ -35,8 +35,8 @@ def test_every_matching_has_a_row_with_its_share_and_the_loop_one_on_most_thread
 def test_each_preset_is_timed_once_with_the_learned_matcher():
     wide = tiny_settings(task={"samples": 100}, model={"width": 32}, matching={"kind": "mirror"})
     runs = {
-        "first": with_matching(TINY, MatchingKind.CONDITIONAL_GRADIENT),
-        "the same but for its matching": with_matching(TINY, MatchingKind.MIRROR),
+        "first": with_matching(TINY, "conditional_gradient"),
+        "the same but for its matching": with_matching(TINY, "mirror"),
         "a baseline": tiny_settings(model={"kind": "relationformer"}, matching={"kind": "labels"}),
         "wide": wide,
     }

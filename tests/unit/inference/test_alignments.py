@@ -8,7 +8,7 @@ from graphwright.graphs import GraphBatch, Prediction
 from graphwright.inference.evaluate import alignments
 from graphwright.losses import LossSettings
 from graphwright.metrics.aligned import AlignedSlots, aligned_errors
-from graphwright.transport import Objective, Relaxation
+from graphwright.transport import Objective
 from tiny import PLAIN, complete, cycle, from_edges, star
 
 SLOTS = 24
@@ -39,7 +39,7 @@ def test_a_sample_is_aligned_the_same_in_any_batch_and_under_any_objective():
     targets = GraphBatch.collate([cycle(6), star(7), cycle(5)], SLOTS)
     prediction = shuffled_truth(targets, 5)
     whole = alignments(prediction, targets, LossSettings())
-    averaged = LossSettings(relaxation=Relaxation(Objective.J_A))
+    averaged = LossSettings(objective=Objective.J_A)
     assert torch.equal(alignments(prediction, targets, averaged), whole)
     last = Prediction(prediction.presence[2:], prediction.edges[2:])
     assert torch.equal(alignments(last, targets.select(torch.tensor([2])), LossSettings()), whole[2:])

@@ -11,7 +11,7 @@ from graphwright.graphs import GraphBatch, Prediction
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LearnedMatcher
 from graphwright.matching.learned import Temperature, plan_entropy
-from graphwright.transport import Relaxation, conditional_gradient, inner_product_plan, l1_plan
+from graphwright.transport import conditional_gradient, inner_product_plan, l1_plan
 from tiny import (
     LABELLED,
     PLAIN,
@@ -233,7 +233,7 @@ def test_the_gap_is_looked_at_in_the_first_step_and_then_every_few_and_the_count
 def test_without_a_quadratic_objective_there_is_no_solver_to_be_compared_with(objective):
     target, seen = random_batch(np.random.default_rng(5), [4, 2], 4), states(2, 4)
     prediction = random_prediction(torch.Generator().manual_seed(0), 2, 4)
-    settings = LossSettings(divergence="kl", relaxation=Relaxation(objective))
+    settings = LossSettings(divergence="kl", objective=objective)
     matcher = learned_matcher(slots=4, loss=settings, rounded=True)
     match = matcher(seen, prediction, target)
     assert set(match.health) == {"plan_entropy", "marginal_error"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphwright.settings import MatchingKind, Override, SettingsError, load_run, options
+from graphwright.settings import Override, SettingsError, load_run, options
 from graphwright.settings.options import nearest
 
 
@@ -25,7 +25,7 @@ def test_values_are_read_as_their_types():
             Override("model.encoder_weights", "some/folder"),
         ],
     )
-    assert (run.model.width, run.matching.temperature, run.matching.kind) == (128, 3e-5, MatchingKind.MIRROR)
+    assert (run.model.width, run.matching.temperature, run.matching.kind) == (128, 3e-5, "mirror")
     assert (run.train.augment, run.train.devices, str(run.model.encoder_weights)) == (False, "2", "some/folder")
 
 
@@ -124,12 +124,12 @@ def test_a_name_like_no_other_is_answered_with_those_that_there_are():
         (
             "model.encoder",
             "vit",
-            "must be one of cnn, segformer, fingerprint, spectrum, columns, vector, tokens, set, got 'vit'",
+            "must be one of fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum, got 'vit'",
         ),
         (
             "model.encoder",
             "segformr",
-            "must be one of cnn, segformer, fingerprint, spectrum, columns, vector, tokens, set, "
+            "must be one of fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum, "
             "got 'segformr'; did you mean segformer?",
         ),
     ],

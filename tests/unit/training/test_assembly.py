@@ -7,22 +7,22 @@ import pytest
 import torch
 
 from graphwright.graphs import GraphBatch
-from graphwright.inference.build import loss_settings
 from graphwright.losses import LossSettings, graph_loss, matching_problem
-from graphwright.matching import LabelMatcher, LearnedMatcher, SolverMatcher
-from graphwright.settings import MatchingKind
+from graphwright.matching import LabelMatcher, LearnedMatcher
+from graphwright.matching.matcher import ConditionalGradientMatcher, MirrorMatcher, OrderMatcher
+from graphwright.settings import MATCHINGS
 from graphwright.tasks.coloring import ColoringDataset
 from graphwright.training import TrainingModel, build, build_matcher
-from graphwright.training.assembly import LOSS_TERMS, TERMS, StepResult
+from graphwright.training.assembly import StepResult, term_names
 from graphwright.transport import SelfLoops, conditional_gradient, inner_product_plan, l1_plan, mirror_descent
 from tiny import WITH_STATE, random_batch, random_prediction, tiny_settings
 
 KINDS = {
     "learned": LearnedMatcher,
-    "mirror": SolverMatcher,
-    "conditional_gradient": SolverMatcher,
+    "mirror": MirrorMatcher,
+    "conditional_gradient": ConditionalGradientMatcher,
     "labels": LabelMatcher,
-    "order": SolverMatcher,
+    "order": OrderMatcher,
 }
 
 
@@ -42,7 +42,7 @@ def step(model: TrainingModel) -> StepResult:
 
 
 def test_every_kind_of_matching_has_a_matcher():
-    assert set(KINDS) == {kind.value for kind in MatchingKind}
+    assert set(KINDS) == set(MATCHINGS.names())
     for kind, expected in KINDS.items():
         assert type(build_matcher(tiny_settings(matching={"kind": kind}))) is expected
 
@@ -71,9 +71,11 @@ def test_conditional_gradient_refuses_an_objective_that_is_not_quadratic():
 def test_the_loss_is_the_weighted_sum_of_its_terms_plus_the_auxiliary():
     model = model_of(matching=WITH_STATE, loss={"adjacency": 0.3, "presence": 2.0})
     result = step(model)
-    terms = dict(zip(TERMS, result.terms.tolist(), strict=True))
-    weights = {name: getattr(model.loss, name) for name in LOSS_TERMS} | {"auxiliary": 1.0, "recognition": 0.0}
-    expected = sum(weights[name] * terms[name] for name in TERMS)
+    terms = dict(zip(term_names(model.loss), result.terms.tolist(), strict=True))
+    weights = {name: model.loss.weight(name) for name in model.loss.terms()}
+    weights |= {"auxiliary": 1.0, "recognition": 0.0}
+    assert set(weights) == set(terms)
+    expected = sum(weights[name] * terms[name] for name in terms)
     assert float(result.loss.detach()) == pytest.approx(expected, rel=1e-5)
     assert terms["auxiliary"] > 0
     assert not result.terms.requires_grad
@@ -90,7 +92,7 @@ def test_the_loss_is_that_of_the_matchers_plan():
 
 
 def test_settings_of_the_loss_reach_it():
-    settings = loss_settings(tiny_settings(loss={"objective": "J_b", "order": "target_first"}).loss)
+    settings = tiny_settings(loss={"objective": "J_b", "order": "target_first"}).loss
     assert settings.relaxation.objective.value == "J_b"
     assert settings.relaxation.order.value == "target_first"
 
@@ -133,7 +135,7 @@ def test_settings_of_a_learned_matcher_reach_it():
     assert (matcher.linear_costs, matcher.rounded, matcher.probe_every) == (0.7, True, 7)
     assert (matcher.iterations, matcher.detach_states) == (3, True)
     assert matcher.embedding_plan is inner_product_plan
-    assert matcher.loss == loss_settings(run.loss)
+    assert matcher.loss == run.loss
     plain = build_matcher(tiny_settings(matching={"kind": "learned"}))
     assert (plain.linear_costs, plain.rounded, plain.loss) == (0.0, False, LossSettings())
     assert plain.embedding_plan is l1_plan
@@ -141,9 +143,9 @@ def test_settings_of_a_learned_matcher_reach_it():
 
 
 def test_self_loops_count_unless_the_settings_say_otherwise():
-    assert loss_settings(tiny_settings().loss).self_loops is SelfLoops.INCLUDED
+    assert tiny_settings().loss.self_loops is SelfLoops.INCLUDED
     excluded = tiny_settings(loss={"self_loops": "excluded"})
-    assert loss_settings(excluded.loss).self_loops is SelfLoops.EXCLUDED
+    assert excluded.loss.self_loops is SelfLoops.EXCLUDED
     losses = [float(step(model_of(loss={"self_loops": loops.value})).loss.detach()) for loops in SelfLoops]
     assert losses[0] > losses[1] + 0.01  # at first plans are spread, and pay for it
 
@@ -157,7 +159,7 @@ def test_pairs_are_read_as_the_settings_say(pairs, product):
 def test_neighbours_colours_are_predicted_and_matched_by_if_the_task_says_so(diffusion):
     model = model_of(task={"diffusion": diffusion})
     assert (model.predictor.head.diffusion is not None) == diffusion
-    terms = dict(zip(TERMS, step(model).terms.tolist(), strict=True))
+    terms = dict(zip(term_names(LossSettings()), step(model).terms.tolist(), strict=True))
     assert (terms["diffusion"] > 0) == diffusion
 
 
@@ -167,7 +169,7 @@ def test_under_a_rounded_plan_every_parameter_is_trained(linear_costs):
     model = model_of(matching=options)
     result = step(model)
     result.loss.backward()
-    terms = dict(zip(TERMS, result.terms.tolist(), strict=True))
+    terms = dict(zip(term_names(LossSettings()), result.terms.tolist(), strict=True))
     assert terms["auxiliary"] > 0
     assert terms["marginals"] < 1e-6  # of a permutation
     for name, parameter in model.named_parameters():

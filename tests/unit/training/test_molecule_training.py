@@ -13,7 +13,7 @@ from graphwright.losses import graph_loss, matching_problem
 from graphwright.settings import load_run
 from graphwright.tasks import task_of
 from graphwright.training import build, train
-from graphwright.training.assembly import TERMS
+from graphwright.training.assembly import term_names
 from graphwright.training.log import read_log
 from resuming import assert_resumes_exactly
 from tiny_molecules import SMILES, molecule_settings, tiny_file
@@ -36,7 +36,7 @@ def test_every_matching_trains_every_part_of_the_predictor(file, kind):
     model, tokens, target = step(molecule_settings(file, matching={"kind": kind}))
     result = model(tokens, target.mask, target.node_labels, target.edge_labels)
     result.loss.backward()
-    assert dict(zip(TERMS, result.terms.tolist(), strict=True))["diffusion"] > 0
+    assert dict(zip(term_names(model.loss), result.terms.tolist(), strict=True))["diffusion"] > 0
     for name, parameter in model.predictor.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name
@@ -50,7 +50,7 @@ def test_diffusion_is_in_the_loss_with_its_weight(file):
         )
         result = model(tokens, target.mask, target.node_labels, target.edge_labels)
         losses[weight] = float(result.loss.detach())
-        term = dict(zip(TERMS, result.terms.tolist(), strict=True))["diffusion"]
+        term = dict(zip(term_names(model.loss), result.terms.tolist(), strict=True))["diffusion"]
     assert losses[1.0] - losses[0.0] == pytest.approx(term, rel=1e-5)
     assert losses[3.0] - losses[0.0] == pytest.approx(3 * term, rel=1e-5)
 
@@ -90,7 +90,8 @@ def test_a_few_molecules_can_be_learned_by_heart(file):
         optimizer.zero_grad()
         result.loss.backward()
         optimizer.step()
-        terms.append(dict(zip(TERMS, result.terms.tolist(), strict=True)) | {"total": float(result.loss.detach())})
+        named = dict(zip(term_names(model.loss), result.terms.tolist(), strict=True))
+        terms.append(named | {"total": float(result.loss.detach())})
     for name in ("presence", "node_labels", "diffusion", "total"):
         assert terms[-1][name] < 0.5 * terms[0][name], name
 
