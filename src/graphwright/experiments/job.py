@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
 from graphwright.files import sha256_of
 from graphwright.settings import Run, TaskSettings
@@ -61,10 +63,12 @@ class Job:
 
 def _section_identity(run: Run, name: str) -> dict[str, Any]:
     section = getattr(run, name)
-    given: dict[str, Any] = section.model_dump(
-        mode="json", exclude_defaults=True, exclude=WITHOUT_EFFECT.get(name)
+    # The loss's section is a dataclass of the core, which has no `model_dump`.
+    given: dict[str, Any] = TypeAdapter(type(section)).dump_python(
+        section, mode="json", exclude_defaults=True, exclude=WITHOUT_EFFECT.get(name)
     )
-    return given
+    further: dict[str, Any] = given.pop("further", {})
+    return given | further
 
 
 def _task_identity(task: TaskSettings) -> dict[str, Any]:
