@@ -254,7 +254,7 @@ def _molecule_case(model: SavedModel, text: str, row: int) -> Case:
     try:
         molecule = parse_smiles(word)
     except MoleculeError as error:
-        raise RefusedError(f"Line {at + 1}: {error}.") from error
+        raise RefusedError(f"Line {at + 1}: {error.detail}.") from error
     tokens = model.task.inputs(word)
     bits = bits_of_tokens(tokens)[0].tolist()
     shown = Input(
@@ -266,7 +266,7 @@ def _molecule_case(model: SavedModel, text: str, row: int) -> Case:
     try:
         truth = graph_from_molecule(molecule, model.vocabulary, model.task.capacity)
     except MoleculeError as error:
-        note = f"Out of this model's scope: {error}. It answers all the same, and is wrong."
+        note = f"Out of this model's scope: {error.detail}. It answers all the same, and is wrong."
         return Case(tokens, shown, in_scope=False, notes=[note], rows=rows, row=at + 1)
     return Case(tokens, shown, truth, rows=rows, row=at + 1)
 
@@ -328,7 +328,7 @@ def _scaffold(model: SavedModel, smiles: str) -> tuple[Graph | None, list[str]]:
         scaffold = murcko_scaffold(parse_smiles(smiles))
         return graph_from_molecule(parse_smiles(scaffold.smiles), model.vocabulary, model.task.capacity), []
     except MoleculeError as error:
-        return None, [f"Out of this model's scope: {error}."]
+        return None, [f"Out of this model's scope: {error.detail}."]
 
 
 def _spectrum_input(spectrum: Spectrum, name: str) -> Input:

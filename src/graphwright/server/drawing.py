@@ -36,9 +36,9 @@ Certainty = tuple[Sequence[float], Sequence[float]]
 """Of the nodes and of the edges of a graph."""
 
 
-def opacity(certainty: float) -> float:
-    """Of what has this probability."""
-    return round(FAINTEST + (1 - FAINTEST) * certainty, 3)
+def opacity(part: Node | Edge) -> float:
+    """By the model's probability of it; what is wrong must be seen, however unsure the model was of it."""
+    return round(max(0.75 if part.verdict in FAULTS else 0.0, FAINTEST + (1 - FAINTEST) * part.certainty), 3)
 
 
 def graph_drawing(
@@ -198,7 +198,7 @@ def _plain(root: ET.Element, atoms: Sequence[Node], bonds: Mapping[int, Edge]) -
         if element.tag.endswith("ellipse"):
             element.set("class", "wrong-atom")
         elif part is not None:
-            element.set("opacity", str(opacity(part.certainty)))
+            element.set("opacity", str(opacity(part)))
             if kind == "bond" and part.verdict in FAULTS:
                 element.set("class", "wrong")
 

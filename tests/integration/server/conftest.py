@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from graphwright.server import catalogue, create_app
+from graphwright.server.app import create_app
+from graphwright.server.catalogue import catalogue
 
 HOME = "http://127.0.0.1"
 

@@ -17,9 +17,10 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from graphwright.cli import main as cli
-from graphwright.server import Limits, catalogue, create_app
+from graphwright.server.app import create_app
+from graphwright.server.catalogue import catalogue
 from graphwright.server.guard import Guard
-from graphwright.server.limits import BusyError
+from graphwright.server.limits import BusyError, Limits
 from graphwright.server.worker import Worker
 
 

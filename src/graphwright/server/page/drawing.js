@@ -19,8 +19,13 @@ function svg(name, attributes = {}, ...children) {
   return made;
 }
 
-const percent = (value) => (value >= 0.9995 ? "100 %" : value < 0.001 ? "< 0.1 %" : `${(100 * value).toFixed(1)} %`);
-const opacity = (certainty) => FAINTEST + (1 - FAINTEST) * certainty;
+const percent = (value) => {
+  if (value >= 0.9995) return "100 %";
+  if (value >= 0.001) return `${(100 * value).toFixed(1)} %`;
+  return value < 1e-6 ? "≈ 0 %" : `${(100 * value).toPrecision(1)} %`;
+};
+// What is wrong must be seen, however unsure the model was of it.
+const opacity = ({ certainty, verdict }) => Math.max(verdict === "wrong" ? 0.75 : 0, FAINTEST + (1 - FAINTEST) * certainty);
 export { percent };
 
 /** A drawing of the API. picture: a data URI to draw it on, where its places are those of the picture. */
@@ -48,7 +53,7 @@ function graph(drawing, label, picture) {
   const labels = [...new Set(edges.map((edge) => edge.label))].sort();
   for (const edge of edges) {
     const [[x1, y1], [x2, y2]] = [points[edge.source], points[edge.target]];
-    const line = svg("line", { x1, y1, x2, y2, class: `edge ${edge.verdict}`, opacity: edge.verdict === "missing" ? 1 : opacity(edge.certainty) });
+    const line = svg("line", { x1, y1, x2, y2, class: `edge ${edge.verdict}`, opacity: edge.verdict === "missing" ? 1 : opacity(edge) });
     if (labels.length > 1 && edge.verdict !== "missing" && labels.indexOf(edge.label)) {
       line.setAttribute("stroke-dasharray", ["", "4 2", "1 2", "5 2 1 2"][labels.indexOf(edge.label) % 4]);
     }
@@ -61,7 +66,7 @@ function graph(drawing, label, picture) {
   nodes.forEach((node, at) => {
     const [cx, cy] = points[at];
     const missing = node.verdict === "missing";
-    const circle = svg("circle", { cx, cy, r: radius, class: `node ${missing ? "missing" : ""}`, fill: node.color, "fill-opacity": opacity(node.certainty) });
+    const circle = svg("circle", { cx, cy, r: radius, class: `node ${missing ? "missing" : ""}`, fill: node.color, "fill-opacity": opacity(node) });
     circle.append(svg("title", {}, described(node, "node")));
     root.append(circle);
     if (node.verdict === "wrong") root.append(svg("circle", { cx, cy, r: radius + 2, class: "ring" }));

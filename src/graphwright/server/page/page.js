@@ -126,8 +126,9 @@ const time = (milliseconds) => (milliseconds < 1000 ? `${Math.round(milliseconds
 function verdict() {
   const candidate = answer.candidates[chosen];
   if (candidate.edits === null) {
-    if (candidate.checked) return ["right", "The molecule has this very fingerprint"];
-    return ["", chosen ? `Candidate ${chosen + 1}` : "The likeliest graph"];
+    if (candidate.checked) return ["right", "A molecule with this very fingerprint"];
+    if (candidate.checked === false) return ["", "No molecule with this fingerprint was found"];
+    return ["", chosen ? `Candidate ${chosen + 1}` : `The likeliest ${{ spectrum: "scaffold" }[card.kind] ?? "graph"}`];
   }
   if (candidate.edits === 0) return ["right", "Exactly right"];
   return ["wrong", candidate.edits === 1 ? "One edit from the truth" : `${candidate.edits} edits from the truth`];
@@ -153,7 +154,7 @@ function showRows() {
 }
 
 function panel(title, content, caption, wide = false) {
-  return element("figure", { class: `panel ${wide ? "wide" : ""}` }, element("h2", {}, title), element("div", { class: card.sliders ? "drawn top" : "drawn" }, content), element("figcaption", {}, ...caption));
+  return element("figure", { class: `panel ${wide ? "wide" : ""}` }, element("h2", {}, title), element("div", { class: card.sliders ? "drawn upper" : "drawn" }, content), element("figcaption", {}, ...caption));
 }
 
 function inputPanel() {

@@ -1,0 +1,124 @@
+"""The page as a person meets it, in headless Chromium; where there is none the tests are skipped and say so."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+SECONDS = 40_000
+"""Milliseconds, on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser, address) -> Iterator:
+    """A page whose every complaint is a failure."""
+    complaints = []
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        opened = context.new_page()
+        opened.set_default_timeout(SECONDS)
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.on("console", lambda message: complaints.append(message.text) if is_complaint(message) else None)
+        opened.on(
+            "request",
+            lambda asked: None if asked.url.startswith((address, "data:")) else complaints.append(asked.url),
+        )
+        yield opened
+    assert complaints == []
+
+
+def is_complaint(message) -> bool:
+    # Chromium logs every answer of 4xx, which is how the server refuses.
+    return message.type in ("error", "warning") and "Failed to load resource" not in message.text
+
+
+def ready(page) -> None:
+    page.wait_for_selector("#candidates button")
+    page.wait_for_function("() => !document.body.classList.contains('busy')")
+
+
+def test_every_model_shows_a_prediction_beside_the_truth(page, address):
+    page.goto(address)
+    ready(page)
+    models = page.eval_on_selector_all("#model option", "all => all.map(each => each.value)")
+    assert "coloring10" in models
+    for model in models:
+        page.select_option("#model", model)
+        page.wait_for_function(
+            "name => document.getElementById('timings').textContent.startsWith(name + ':')", arg=model
+        )
+        ready(page)
+        assert page.locator(".panel").count() == 3
+        assert page.locator(".panel svg[role=img]").count() >= 2
+        assert page.locator("#plan td[tabindex='0']").count() == 1
+        assert page.inner_text("#verdict")
+        assert "%" in page.inner_text("#verdict-detail")
+
+
+def test_sliders_candidates_and_plan_by_keyboard_alone(page, address):
+    page.goto(f"{address}#coloring10")
+    ready(page)
+    page.focus("#regions")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.querySelector('.panel figcaption').textContent.includes('8 regions')")
+    ready(page)
+    page.focus("#candidates li:nth-child(2) button")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("#candidates li:nth-child(2) button", "aria-pressed") == "true"
+    assert page.locator(".panel h2", has_text="Candidate 2").count() == 1
+    page.focus("#plan td[tabindex='0']")
+    page.keyboard.press("ArrowRight")
+    assert "of node 2" in page.inner_text("#plan-value")
+    # Whatever can be reached has a name that a screen reader says.
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('input, select, textarea, button, svg[role=img], img')]
+            .filter(each => each.checkVisibility())
+            .filter(each => !(each.labels?.length || each.textContent.trim() || each.ariaLabel))
+            .filter(each => !each.hasAttribute('alt'))
+            .map(each => each.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_text_and_files_and_what_is_wrong_with_them(page, address):
+    page.goto(f"{address}#qm9")
+    ready(page)
+    page.fill("#text", "CC(=O)N ethanamide")
+    page.click("button[type=submit]")
+    page.wait_for_function("() => document.querySelector('#candidates code').textContent === 'CC(N)=O'")
+    assert page.inner_text("#verdict") == "Exactly right"
+    page.fill("#text", "<b>nothing</b> at all")
+    page.click("button[type=submit]")
+    page.wait_for_selector("#error:visible")
+    assert "'<b>nothing</b>' is not SMILES" in page.inner_text("#error")
+    assert not page.is_visible("#answer")
+    page.set_input_files("#file", {"name": "two.smi", "mimeType": "text/plain", "buffer": b"CCO\nCC=O\n"})
+    page.wait_for_selector("#rows:visible")
+    page.select_option("#row", "2")
+    page.wait_for_function("() => document.querySelector('#candidates code').textContent === 'CC=O'")
+    assert not page.is_visible("#error")
+    page.select_option("#model", "coloring10")
+    page.set_input_files("#file", {"name": "../x.png", "mimeType": "image/png", "buffer": b"no picture"})
+    page.wait_for_selector("#error:visible")
+    assert "not a picture" in page.inner_text("#error")
+
+
+def test_it_fits_a_phone(browser, address):
+    with browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark") as context:
+        page = context.new_page()
+        page.set_default_timeout(SECONDS)
+        page.goto(f"{address}#ms2scaffold")
+        ready(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert max(int(part) for part in background[4:-1].split(",")) < 60
