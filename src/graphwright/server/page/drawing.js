@@ -20,9 +20,9 @@ function svg(name, attributes = {}, ...children) {
 }
 
 const percent = (value) => {
-  if (value >= 0.9995) return "100 %";
-  if (value >= 0.001) return `${(100 * value).toFixed(1)} %`;
-  return value < 1e-6 ? "≈ 0 %" : `${(100 * value).toPrecision(1)} %`;
+  if (value >= 0.9995) return "100\u00a0%";
+  if (value >= 0.001) return `${(100 * value).toFixed(1)}\u00a0%`;
+  return value < 1e-6 ? "≈\u00a00\u00a0%" : `${(100 * value).toPrecision(1)}\u00a0%`;
 };
 // What is wrong must be seen, however unsure the model was of it.
 const opacity = ({ certainty, verdict }) => Math.max(verdict === "wrong" ? 0.75 : 0, FAINTEST + (1 - FAINTEST) * certainty);

@@ -121,7 +121,7 @@ function show(milliseconds) {
   look();
 }
 
-const time = (milliseconds) => (milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`);
+const time = (milliseconds) => (milliseconds < 1000 ? `${Math.round(milliseconds)}\u00a0ms` : `${(milliseconds / 1000).toFixed(1)}\u00a0s`);
 
 function verdict() {
   const candidate = answer.candidates[chosen];
@@ -272,7 +272,7 @@ async function nextExample() {
   wanted = !card.sliders;
   number = Math.floor(Math.random() * 100_000);
   await askExample();
-  if (answer?.input.text) at("text").value = answer.input.text;
+  at("text").value = answer?.input.text ?? "";
 }
 
 function setSliders({ least_regions, most_regions, noise, most_noise }) {
