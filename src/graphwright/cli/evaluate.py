@@ -23,14 +23,12 @@ HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", 
 """What the table of figures leaves out."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "evaluate",
-        help="a model's true metrics with intervals",
-        description="Predict samples that the model has not seen, decode them without a look at the truth, and "
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.description = (
+        "Predict samples that the model has not seen, decode them without a look at the truth, and "
         "compare: exact isomorphism, edit distance (and for how many it is proved minimal), and the paper's "
-        "aligned figures.",
+        "aligned figures."
     )
     parser.add_argument("model", help="a run's folder, a shipped model's name, or a model's .json file")
     parser.add_argument(

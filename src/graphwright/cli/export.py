@@ -11,14 +11,12 @@ from graphwright.cli.options import add_decode_option, chosen_decoder
 from graphwright.inference.model import load_model
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "export",
-        help="a run's model, small, with its card and record",
-        description="Evaluate a run's best or last checkpoint on the test split and write its predictor alone (no "
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.description = (
+        "Evaluate a run's best or last checkpoint on the test split and write its predictor alone (no "
         "optimiser, no matcher) with a card and the record of how it came about. The folder can be given to "
-        "evaluate and predict.",
+        "evaluate and predict."
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("out", type=Path, metavar="DIR", help="where the model goes")

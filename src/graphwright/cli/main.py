@@ -6,12 +6,50 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
 from graphwright import __version__
-from graphwright.cli import data, evaluate, export, predict, report, reproduce, serve, train
-from graphwright.cli.process import DONE, INTERNAL, INTERRUPTED, SOME_FAILED, USAGE, keep_freed_memory
+from graphwright.cli.process import (
+    DONE,
+    INTERNAL,
+    INTERRUPTED,
+    SOME_FAILED,
+    USAGE,
+    is_first_process,
+    keep_freed_memory,
+)
 
 __all__ = ["DONE", "INTERNAL", "INTERRUPTED", "SOME_FAILED", "USAGE", "guarded", "main", "parser"]
+
+COMMANDS = {
+    "train": "train a predictor from a preset, a YAML file or your own data",
+    "evaluate": "a model's true metrics with intervals",
+    "predict": "predict the graph of each input",
+    "serve": "a page to try models in a browser, and a JSON API",
+    "data": "look at a data set",
+    "report": "a run as one HTML page",
+    "export": "a run's model, small, with its card and record",
+    "reproduce": "a table or figure of the paper, at a chosen scale",
+}
+"""Each is a module beside this one, which is imported when its command is given: torch takes seconds."""
+
+
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """Commands that are declared once one of them is given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        assert isinstance(values, list)  # the command and its words
+        command = self.choices.get(values[0])
+        if command is not None:
+            import_module(f"graphwright.cli.{values[0]}").declare(command)
+        super().__call__(parser, namespace, values, option_string)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,9 +62,9 @@ def parser() -> argparse.ArgumentParser:
         "3 interrupted and resumable, 4 internal error.",
     )
     result.add_argument("--version", action="version", version=f"graphwright {__version__}")
-    commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (train, evaluate, predict, serve, data, report, export, reproduce):
-        command.add_parser(commands)
+    commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True, action=_Commands)
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary)
     return result
 
 
@@ -35,12 +73,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     keep_freed_memory()
 
     def command() -> int:
-        words, overrides = train.split(sys.argv[1:] if argv is None else argv)
+        words, overrides = _split(sys.argv[1:] if argv is None else argv)
         arguments = parser().parse_args(words, argparse.Namespace(overrides=overrides, from_shell=argv is None))
         code: int = arguments.run(arguments)
         return code
 
     return guarded("graphwright", command)
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], Sequence[Any]]:
+    """The command line without the settings in it, and these; only training takes any."""
+    if list(words[:1]) != ["train"]:
+        return list(words), ()
+    from graphwright.cli.train import split
+
+    return split(words)
 
 
 def guarded(program: str, command: Callable[[], int]) -> int:
@@ -59,9 +106,7 @@ def guarded(program: str, command: Callable[[], int]) -> int:
         if os.environ.get("GRAPHWRIGHT_DEBUG"):
             raise
         # Of several processes the one that did not fail loses its connection: not a thing to report.
-        further = (
-            "\nSet GRAPHWRIGHT_DEBUG=1 to see where, and please report it." if train.is_first_process() else ""
-        )
+        further = "\nSet GRAPHWRIGHT_DEBUG=1 to see where, and please report it." if is_first_process() else ""
         print(f"{program}: internal error: {type(error).__name__}: {error}{further}", file=sys.stderr)
         return INTERNAL
 

@@ -30,13 +30,11 @@ SHOWN = 100
 """Rows of the table; whoever predicts more wants the JSON."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "predict",
-        help="predict the graph of each input",
-        description="Predict the graph of each picture, fingerprint, molecule or spectrum in the files. What "
-        "cannot be read is named, the rest is still predicted, and the exit code is 1.",
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.description = (
+        "Predict the graph of each picture, fingerprint, molecule or spectrum in the files. What "
+        "cannot be read is named, the rest is still predicted, and the exit code is 1."
     )
     parser.add_argument("model", help="a run's folder, a shipped model's name, or a model's .json file")
     parser.add_argument(

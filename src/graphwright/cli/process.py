@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,12 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LIMIT)
         mallopt(_M_TRIM_THRESHOLD, _LIMIT)
+
+
+def is_first_process() -> bool:
+    """Whether to speak: of the processes that torchrun, SLURM or Fabric started, one does."""
+    names = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
+    return next((os.environ[name] for name in names if name in os.environ), "0") == "0"
 
 
 class _PatientProgress(Progress):

@@ -8,13 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "report",
-        help="a run as one HTML page",
-        description="Evaluate a run on unseen samples and write one HTML page: learning curves, figures with "
-        "intervals, examples with what is wrong in red, a transport plan, timings.",
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.description = (
+        "Evaluate a run on unseen samples and write one HTML page: learning curves, figures with "
+        "intervals, examples with what is wrong in red, a transport plan, timings."
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("--out", type=Path, metavar="HTML", help="where the page goes (default RUN/report.html)")

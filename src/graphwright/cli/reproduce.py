@@ -28,23 +28,23 @@ WIDE = 200
 """Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "reproduce",
-        help="a table or figure of the paper, at a chosen scale",
-        usage="graphwright reproduce NAME... --scale smoke|cpu|paper [--seeds K] [--engine local|ray] [--jobs J] "
-        "[--dry-run]\n       graphwright reproduce [NAME...] --status [--scale SCALE]",
-        description="Train and evaluate everything that a table or figure of the paper needs, and write it beside "
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.usage = (
+        "graphwright reproduce NAME... --scale smoke|cpu|paper [--seeds K] [--engine local|ray] [--jobs J] "
+        "[--dry-run]\n       graphwright reproduce [NAME...] --status [--scale SCALE]"
+    )
+    parser.description = (
+        "Train and evaluate everything that a table or figure of the paper needs, and write it beside "
         "the paper's own figures: README.md, table.csv, figure.png, figure.svg and a record of every run. What "
         "was done before is not done again; Ctrl-C saves all runs, and the same command goes on.\n\n"
         "  graphwright reproduce table1 --scale smoke           (minutes: shows that everything runs)\n"
         "  graphwright reproduce table1 table2 --scale cpu --dry-run\n"
         "  graphwright reproduce comparison --scale cpu --jobs 2\n"
-        "  graphwright reproduce --status",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "  graphwright reproduce --status"
     )
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.allow_abbrev = False
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}, or all")
     parser.add_argument(
         "--scale", choices=SCALES, help="smoke: minutes; cpu: hours of two cores; paper: its presets"

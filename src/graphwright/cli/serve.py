@@ -8,13 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "serve",
-        help="a page to try models in a browser, and a JSON API",
-        description="Serve one page and a JSON API (/api/openapi.json) for the shipped models and your runs, to "
-        "this machine alone unless --host says otherwise. Nothing is loaded from or sent to anywhere else.",
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.description = (
+        "Serve one page and a JSON API (/api/openapi.json) for the shipped models and your runs, to "
+        "this machine alone unless --host says otherwise. Nothing is loaded from or sent to anywhere else."
     )
     parser.add_argument("--runs", type=Path, metavar="DIR", help="also the runs in this folder")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1: loopback)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import shutil
 import sys
 import textwrap
@@ -18,7 +17,7 @@ from rich.console import Console
 from graphwright import training
 from graphwright.cli import run_folder
 from graphwright.cli.options import take_overrides
-from graphwright.cli.process import DONE, INTERRUPTED
+from graphwright.cli.process import DONE, INTERRUPTED, is_first_process
 from graphwright.settings import (
     BUDGET,
     Option,
@@ -49,24 +48,24 @@ CHANGEABLE = (
 COLUMN = 33
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "train",
-        help="train a predictor from a preset or a YAML file",
-        usage="graphwright train PRESET|CONFIG|DATAFILE [--out DIR] [--resume] [--section.field VALUE ...]\n"
-        "       graphwright train --list",
-        description="Train a predictor. Ctrl-C saves the state and says how to go on (exit code 3).\n\n"
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.usage = (
+        "graphwright train PRESET|CONFIG|DATAFILE [--out DIR] [--resume] [--section.field VALUE ...]\n"
+        "       graphwright train --list"
+    )
+    parser.description = (
+        "Train a predictor. Ctrl-C saves the state and says how to go on (exit code 3).\n\n"
         "  graphwright train coloring10\n"
         "  graphwright train coloring10 --train.minutes 30 --model.width 128 --out runs/wide\n"
         "  graphwright train my.yaml          (sections as below; `preset: coloring10` starts from a preset)\n"
         "  graphwright train my.csv           (molecules; as fingerprint2molecule-cpu, on these data)\n"
         "  graphwright train pairs.parquet    (your own inputs and graphs: columns nodes and edges, or graph)\n"
-        "  graphwright train coloring10 --resume",
-        epilog=settings_help(min(shutil.get_terminal_size().columns, 115)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "  graphwright train coloring10 --resume"
     )
+    parser.epilog = settings_help(min(shutil.get_terminal_size().columns, 115))
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.allow_abbrev = False
     parser.add_argument(
         "source",
         metavar="PRESET|CONFIG|DATAFILE",
@@ -195,12 +194,6 @@ def _summary(plan: Plan, trained: training.Trained) -> list[str]:
         *run_folder.contents(plan.folder),
         f"next: graphwright evaluate {run_folder.explicit(plan.folder)}",
     ]
-
-
-def is_first_process() -> bool:
-    """Whether to speak: of the processes that torchrun, SLURM or Fabric started, one does."""
-    names = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
-    return next((os.environ[name] for name in names if name in os.environ), "0") == "0"
 
 
 def preset_list() -> str:
