@@ -379,7 +379,7 @@ def _file_case(model: SavedModel, path: Path, row: int, shown: str) -> Case:
         raise RefusedError(problems[0] if problems else f"{shown}: there is no input in it.")
     at = _row(row, len(inputs))
     chosen = inputs[at]
-    names = [_told(each.name, path, shown)[:60] for each in inputs[:ROWS]]
+    names = [_renamed(each.name, path, shown)[:60] for each in inputs[:ROWS]]
     name = names[at] if at < len(names) else f"input {at + 1}"
     kind = str(model.run.task.kind)
     notes = problems[:3]
@@ -447,8 +447,12 @@ def _shown(name: str) -> str:
 
 def _told(message: object, path: Path, shown: str) -> str:
     """A message about our file, as one about theirs."""
-    text = str(message).replace(str(path), shown).replace(path.name, shown)
+    text = _renamed(str(message), path, shown)
     return text if text.endswith(".") else f"{text}."
+
+
+def _renamed(text: str, path: Path, shown: str) -> str:
+    return text.replace(str(path), shown).replace(path.name, shown)
 
 
 def _decoded(data: bytes, shown: str) -> str:

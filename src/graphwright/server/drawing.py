@@ -103,14 +103,18 @@ def molecule_drawing(
     return drawn.model_copy(update={"svg": svg, "text": text, "described": described})
 
 
-def in_words(graph: Graph, compared: Comparison | None, nodes: str = "nodes", edges: str = "edges") -> str:
+def in_words(graph: Graph, compared: Comparison | None, node: str = "node", edge: str = "edge") -> str:
     """A drawing for those who do not see it."""
-    words = f"{graph.size} {nodes}, {len(graph.edges)} {edges}"
+    words = f"{_counted(graph.size, node)}, {_counted(len(graph.edges), edge)}"
     if compared is None:
         return words
     if compared.edits == 0:
         return f"{words}; the same as the truth"
-    return f"{words}; {compared.edits} {'edit' if compared.edits == 1 else 'edits'} away from the truth"
+    return f"{words}; {_counted(compared.edits, 'edit')} away from the truth"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def depicted(molecule: Mol) -> Places:

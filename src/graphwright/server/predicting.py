@@ -143,7 +143,7 @@ def _predicted_drawing(
         if compared is not None and truth is not None and truth.molecule is not None:
             places = turned(places, depicted(truth.molecule), compared.alignment)
         verdicts = None if compared is None else (compared.nodes, compared.edges)
-        described = in_words(shown.graph, compared, "atoms", "bonds")
+        described = in_words(shown.graph, compared, "atom", "bond")
         return molecule_drawing(shown.graph, shown.molecule, shown.text, places, described, verdicts, certainty)
     true_places, side = (case.places, case.side) if compared else (None, None)
     drawn = graph_drawing(shown.graph, _colors(shown.graph), compared, certainty, true_places, side)
@@ -154,7 +154,7 @@ def _predicted_drawing(
 
 def _true_drawing(case: Case, truth: Notated, compared: Comparison) -> Drawing:
     if truth.molecule is not None and truth.text is not None:
-        places, described = depicted(truth.molecule), in_words(truth.graph, None, "atoms", "bonds")
+        places, described = depicted(truth.molecule), in_words(truth.graph, None, "atom", "bond")
         lacking = compared.lacking()
         return molecule_drawing(truth.graph, truth.molecule, truth.text, places, described, lacking)
     return graph_drawing(truth.graph, _colors(truth.graph), true_places=case.places, side=case.side)

@@ -9,16 +9,21 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from graphwright.cli import main as cli
 from graphwright.server.app import create_app
 from graphwright.server.catalogue import catalogue
+from tiny_tables import rows, write_jsonl
 
 HOME = "http://127.0.0.1"
 
 
 @pytest.fixture(scope="session")
 def client(tiny_run: Path) -> Iterator[TestClient]:
-    """For the shipped models and a run of three steps, beside which there is a folder that is none."""
+    """For the shipped models and two runs of three steps, beside which there is a folder that is none."""
     (tiny_run.parent / "empty").mkdir()
+    table = write_jsonl(tiny_run.parent / "points.jsonl", rows())
+    steps = ["--train.steps", "3", "--train.validate_every", "2"]
+    assert cli.main(["train", str(table), "--out", str(tiny_run.parent / "points"), *steps]) == cli.DONE
     with TestClient(create_app(catalogue(tiny_run.parent)), base_url=HOME) as opened:
         yield opened
 

@@ -164,8 +164,20 @@ def test_the_api_describes_itself(client):
     assert "HTTPValidationError" not in json.dumps(described)
 
 
-def test_a_run_is_offered_beside_the_shipped_models(client):
-    (card,) = [each for each in answered(client.get("/api/models")) if each["origin"] == "run"]
-    assert card["name"] == "tiny"
-    answer = answered(client.post("/api/predict/example", json={"model": "tiny"}))
-    assert answer["candidates"][0]["edits"] is not None
+def test_runs_are_offered_beside_the_shipped_models(client):
+    runs = {each["name"]: each for each in answered(client.get("/api/models")) if each["origin"] == "run"}
+    assert set(runs) == {"points", "tiny"}
+    for name in runs:
+        answer = answered(client.post("/api/predict/example", json={"model": name}))
+        assert answer["candidates"][0]["edits"] is not None
+
+
+def test_a_row_of_ones_own_table_is_read_from_text_and_from_a_file(client):
+    row = {"points": [[0.1, 0.0], [0.7, 1.0], [0.2, 2.0]]}
+    answer = text(client, "points", json.dumps(row, indent=2))
+    assert answer["input"]["image"].startswith("data:image/png")
+    again = file(client, "points", json.dumps(row).encode(), name="mine.jsonl")
+    assert again["candidates"] == answer["candidates"]
+    assert again["rows"] == ["mine.jsonl:1"]
+    refused = client.post("/api/predict", json={"model": "points", "text": '{"points": 3}'})
+    assert "expected a list of vectors" in refused.json()["error"]
