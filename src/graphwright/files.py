@@ -73,7 +73,7 @@ def draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}{DRAFT}")
 
 
-def commit(draft: Path, path: Path) -> None:
+def commit_draft(draft: Path, path: Path) -> None:
     """Let a finished draft take its place in one step: a kill or a power cut leaves the old file or the new."""
     with draft.open("rb") as file:
         os.fsync(file.fileno())
@@ -93,7 +93,7 @@ def replacing(path: Path) -> Iterator[Path]:
     draft = draft_of(path)
     try:
         yield draft
-        commit(draft, path)
+        commit_draft(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 

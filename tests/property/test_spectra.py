@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphwright.spectra import (
-    Formula,
+    Composition,
     Spectrum,
     SpectrumError,
     bin_peaks,
@@ -180,7 +180,7 @@ def test_formulas_and_adducts_raise_only_value_errors(text):
 @some
 @given(st.dictionaries(st.sampled_from(sorted(MASS)), st.integers(1, 50), min_size=1, max_size=6))
 def test_a_written_formula_is_read_again(counts):
-    formula = Formula.of(counts)
+    formula = Composition.of(counts)
     assert parse_formula(str(formula)) == formula
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from graphwright.baselines.nearest import NearestSettings
-from graphwright.baselines.predict import NEAREST, answer
+from graphwright.baselines.predict import NEAREST, predict_samples
 from graphwright.inference.evaluate import Evaluated
 from graphwright.metrics import evaluate_graphs
 
@@ -23,7 +23,7 @@ def nearest_figures(result: Evaluated, advance: Callable[[int], None] = _unseen)
     """
     task, evaluation = result.model.task, result.evaluation
     settings = NearestSettings() if task.generated else NearestSettings(references=None)
-    answered = answer(NEAREST, task, result.data, evaluation.indices, settings=settings, advance=advance)
+    answered = predict_samples(NEAREST, task, result.data, evaluation.indices, settings=settings, advance=advance)
     report = replace(evaluate_graphs(answered.graphs, evaluation.targets), groups=evaluation.report.groups)
     extras = task.extras(answered.graphs, evaluation.targets)
     figures = replace(result, evaluation=replace(evaluation, report=report), extras=extras).figures()

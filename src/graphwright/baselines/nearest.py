@@ -26,7 +26,7 @@ class NearestSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class NearestReferences:
     """Of every query the most similar reference: index (q,) into the references, the first of equals, similarity.
 
     reading, searching: seconds for the features of the references, and for comparing them.
@@ -44,7 +44,7 @@ def _unseen(count: int) -> None:
 
 def nearest(
     queries: Any, references: References, likeness: Likeness, advance: Callable[[int], None] = _unseen
-) -> Neighbours:
+) -> NearestReferences:
     """The nearest references of features (q, ...); `advance` hears how many references were looked at."""
     index = similarity = None
     reading = searching = 0.0
@@ -66,4 +66,4 @@ def nearest(
         advance(len(chosen))
     if index is None or similarity is None:
         raise ValueError("there is no training sample to be nearest")
-    return Neighbours(index, similarity, reading, searching)
+    return NearestReferences(index, similarity, reading, searching)

@@ -52,15 +52,15 @@ def predict_baseline(
         raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
     task = task_of(run.task)
     samples = task.data(chosen, limit=max(indices, default=0) + 1)
-    return answer(name, task, samples, indices, settings=settings, encoder=encoder, advance=advance)
+    return predict_samples(name, task, samples, indices, settings=settings, encoder=encoder, advance=advance)
 
 
-def likeness_of(task: Task, encoder: nn.Module | None = None) -> Likeness:
+def baseline_likeness(task: Task, encoder: nn.Module | None = None) -> Likeness:
     """How a task's inputs are compared: by an encoder's features if one is given, else as they are."""
     return task.likeness() if encoder is None else EncoderLikeness(encoder)
 
 
-def answer(
+def predict_samples(
     name: str,
     task: Task,
     samples: Samples,
@@ -76,7 +76,7 @@ def answer(
     if not len(indices):
         raise ValueError("indices must name at least one sample")
     used = BASELINES[name]() if settings is None else settings
-    likeness = likeness_of(task, encoder)
+    likeness = baseline_likeness(task, encoder)
     if name == NEAREST and isinstance(used, NearestSettings):
         return _nearest(task, samples, indices, used, likeness, advance)
     if name != NEAREST and isinstance(used, BarycentreSettings):

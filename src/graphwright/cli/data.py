@@ -19,11 +19,11 @@ from rich.table import Table
 
 from graphwright.cli.process import DONE, INTERRUPTED
 from graphwright.settings import load_run
-from graphwright.tasks import SPLITS, Rejection, task_of
+from graphwright.tasks import SPLITS, RejectedRow, task_of
 from graphwright.training.interrupt import Interrupts
 
 if TYPE_CHECKING:
-    from graphwright.tasks.molecules.prepare import Engine, Prepared, PrepareSettings, Progress, Source
+    from graphwright.tasks.molecules.prepare import Engine, PreparationProgress, Prepared, PrepareSettings, Source
 
 MEGABYTE = 2**20
 
@@ -82,12 +82,12 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rejections(rejected: Sequence[Rejection]) -> list[tuple[str, str]]:
+def _rejections(rejected: Sequence[RejectedRow]) -> list[tuple[str, str]]:
     counts = Counter(each.reason for each in rejected)
     return [(f"unusable: {reason}", f"{count:,}") for reason, count in counts.most_common()]
 
 
-def _list(path: Path, rejected: Sequence[Rejection]) -> None:
+def _list(path: Path, rejected: Sequence[RejectedRow]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -167,7 +167,7 @@ def run_prepare(arguments: argparse.Namespace) -> int:
         with closing(_engine(arguments)) as engine, _bar(console) as bar, interrupts:
             task = bar.add_task("preparing", total=1.0, molecules=0, rejected=0)
 
-            def show(progress: Progress) -> None:
+            def show(progress: PreparationProgress) -> None:
                 bar.update(
                     task,
                     description=progress.stage,

@@ -17,7 +17,16 @@ from graphwright.cli.process import DONE, INTERRUPTED, SOME_FAILED, keep_freed_m
 from graphwright.training.interrupt import Interrupts
 
 if TYPE_CHECKING:
-    from graphwright.experiments import Configuration, Engine, Estimate, Grid, Progress, Reproduced, Scale, Store
+    from graphwright.experiments import (
+        Configuration,
+        Engine,
+        Estimate,
+        Grid,
+        JobProgress,
+        Reproduced,
+        Scale,
+        Store,
+    )
 
 NAMES = ("table1", "table2", "frontier", "scaling", "comparison", "ablations", "examples", "propositions")
 SCALES = ("smoke", "cpu", "paper")
@@ -149,7 +158,7 @@ def _reproduce_grid(
         )
 
 
-def _show(console: Console, name: str, progress: Progress) -> None:
+def _show(console: Console, name: str, progress: JobProgress) -> None:
     outcome = progress.outcome
     reason = f": {outcome.reason}" if outcome.reason else ""
     console.print(f"{name} {progress.at}/{progress.of}  {progress.label}: {outcome.state}{reason}", markup=False)

@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise ImportError(f"serving needs more ({error}): pip install 'graphwright[serve]'") from error
     from graphwright.server.catalogue import catalogue
-    from graphwright.server.limits import Limits
+    from graphwright.server.limits import ServerLimits
 
-    limits = Limits(seconds=arguments.seconds, megabytes=arguments.megabytes)
+    limits = ServerLimits(seconds=arguments.seconds, megabytes=arguments.megabytes)
     console = Console(markup=False, highlight=False)
     say = lambda text: console.print(text, soft_wrap=True)  # noqa: E731
     serve(catalogue(arguments.runs), arguments.host, arguments.port, limits, say)

@@ -88,7 +88,7 @@ def split(words: Sequence[str]) -> tuple[list[str], list[Override]]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedRun:
     """What is to be trained where, and the step it starts from; None for a new run."""
 
     run: Run
@@ -143,15 +143,15 @@ def _draw_samples(folder: Path, console: Console) -> None:
         console.print(f"no samples.png: {error}")
 
 
-def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan:
+def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:
     settings = load_run(source, overrides)
     folder = out or run_folder.default_folder(source)
     run_folder.refuse_used(folder)
     choice = Choice() if data_settings(source) is None else task_of(settings.task).choice()
-    return Plan(load_run(source, [*choice.overrides, *overrides]), folder, None, choice.lines)
+    return PlannedRun(load_run(source, [*choice.overrides, *overrides]), folder, None, choice.lines)
 
 
-def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan:
+def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:
     folder = out or run_folder.folder_to_resume(source)
     first = run_folder.refuse_unstarted(folder)
     for override in overrides:
@@ -160,7 +160,7 @@ def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> Pl
                 f"{override.shown} cannot change when a run is resumed, only {', '.join(CHANGEABLE)} can; "
                 "for anything else start a new run with --out DIR"
             )
-    return Plan(load_run(run_folder.explicit(folder), overrides), folder, first)
+    return PlannedRun(load_run(run_folder.explicit(folder), overrides), folder, first)
 
 
 def _interrupted(folder: Path) -> str:
@@ -170,7 +170,7 @@ def _interrupted(folder: Path) -> str:
     return f"interrupted; step {step:,} is saved. Go on with:\n  {run_folder.resume_command(folder)}"
 
 
-def _summary(plan: Plan, trained: training.Trained) -> list[str]:
+def _summary(plan: PlannedRun, trained: training.Trained) -> list[str]:
     progress, metrics = trained.progress, trained.metrics
     if progress.step == plan.first:
         extend = f"{run_folder.resume_command(plan.folder)} --train.minutes {progress.seconds / 60 + 30:.0f}"

@@ -6,8 +6,8 @@ from graphwright.experiments.grid import Configuration, Grid, Scale, expand, gri
 from graphwright.experiments.job import Job
 from graphwright.experiments.outcome import Outcome, run_jobs
 from graphwright.experiments.reproduction import (
+    JobProgress,
     JobStatus,
-    Progress,
     Reproduced,
     Status,
     check_propositions,
@@ -28,10 +28,10 @@ __all__ = [
     "Grid",
     "InProcess",
     "Job",
+    "JobProgress",
     "JobStatus",
     "Outcome",
     "Processes",
-    "Progress",
     "RayCluster",
     "Reproduced",
     "Scale",

@@ -14,7 +14,7 @@ import torch
 
 from graphwright.experiments.grid import Configuration
 from graphwright.experiments.job import Job
-from graphwright.experiments.store import State, Store, read_json
+from graphwright.experiments.store import State, Store, read_json_object
 from graphwright.experiments.work import evaluate_untrained, with_threads
 from graphwright.files import write_json
 from graphwright.inference import evaluate_predictor
@@ -118,7 +118,7 @@ class Cost:
 
 def measured_cost(job: Job, threads: int, folder: Path) -> Cost:
     """The cost of a job on this machine, from the folder's file of measurements or measured now."""
-    known = read_json(folder / FILE) or {}
+    known = read_json_object(folder / FILE) or {}
     key = _key(job, threads)
     if key not in known:
         trained = job.baseline is None

@@ -27,7 +27,7 @@ def write_figure(folder: Path, drawing: Drawing, name: str = "figure") -> None:
         drawing.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
-def draw(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:
+def draw_grid(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:
     """The figure of a grid."""
     drawings = {
         FigureKind.BARS: _bars,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphwright.experiments.job import Job
-from graphwright.experiments.store import BusyError, State, Store
+from graphwright.experiments.store import JobBusyError, State, Store
 from graphwright.experiments.work import perform
 from graphwright.parallel import Engine, Lost, Stopped
 
@@ -35,7 +35,7 @@ def attempt(job: Job, folder: Path, threads: int) -> Outcome:
     """A job's outcome, whatever happens in it but an interrupt: the failure of one is not the failure of all."""
     try:
         perform(job, folder, threads)
-    except BusyError as error:
+    except JobBusyError as error:
         return Outcome(job, State.RUNNING, str(error))
     except Exception as error:
         return Outcome(job, State.FAILED, f"{type(error).__name__}: {error}")

@@ -10,7 +10,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Protocol
 
-from graphwright.experiments.figures import draw, write_figure
+from graphwright.experiments.figures import draw_grid, write_figure
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand
 from graphwright.experiments.job import Job
 from graphwright.experiments.outcome import Outcome, run_jobs
@@ -72,7 +72,7 @@ def jobs_to_do(configurations: Sequence[Configuration], store: Store) -> list[Jo
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """A job that has come to an end: which of how many, what it is in the grid, how it ended."""
 
     at: int
@@ -81,10 +81,10 @@ class Progress:
     outcome: Outcome
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[JobProgress], None]
 
 
-def _unheard(progress: Progress) -> None:
+def _unheard(progress: JobProgress) -> None:
     """Progress that nobody watches."""
 
 
@@ -105,7 +105,7 @@ def work_off(
             store.folder(outcome.job).mkdir(parents=True, exist_ok=True)
             write_json(store.folder(outcome.job) / FAILURE, {"error": outcome.reason})
         interrupted |= outcome.state is State.INTERRUPTED
-        report(Progress(ended, len(jobs), labels[outcome.job.key], outcome))
+        report(JobProgress(ended, len(jobs), labels[outcome.job.key], outcome))
     # Jobs that were never begun have no outcome.
     return interrupted or stopped()
 
@@ -135,7 +135,7 @@ def write_page(grid: Grid, scale: Scale, measured: Sequence[Measured], store: St
     copy_records([key for each in measured for key in each.keys], store, folder)
     rows = rows_of(grid, measured)
     write_csv(folder / "table.csv", grid, rows)
-    write_figure(folder, draw(grid, scale, rows))
+    write_figure(folder, draw_grid(grid, scale, rows))
     (folder / PAGE).write_text(markdown(grid, scale, rows), encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ class State(StrEnum):
     MISSING = "missing"
 
 
-class BusyError(RuntimeError):
+class JobBusyError(RuntimeError):
     """Another process is at this job."""
 
 
@@ -58,15 +58,15 @@ class Store:
 
     def record(self, job: Job) -> dict[str, Any] | None:
         """The record of a finished job."""
-        return read_json(self.folder(job) / RECORD)
+        return read_json_object(self.folder(job) / RECORD)
 
     def failure(self, job: Job) -> str | None:
         """What a failed job died of."""
-        found = read_json(self.folder(job) / FAILURE)
+        found = read_json_object(self.folder(job) / FAILURE)
         return None if found is None else str(found["error"])
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json_object(path: Path) -> dict[str, Any] | None:
     """A JSON object, or nothing where there is no file; damage is an error that names the file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -81,6 +81,6 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found
 
 
-def locked(folder: Path) -> AbstractContextManager[None]:
+def lock_job(folder: Path) -> AbstractContextManager[None]:
     """A job's folder for this process alone."""
-    return lock_folder(folder, BusyError(f"another process is at work in {folder}"))
+    return lock_folder(folder, JobBusyError(f"another process is at work in {folder}"))

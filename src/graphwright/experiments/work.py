@@ -19,7 +19,7 @@ import torch
 from graphwright import __version__
 from graphwright.baselines import predict_baseline
 from graphwright.experiments.job import FORMAT, Job
-from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, locked, read_json
+from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, lock_job, read_json_object
 from graphwright.files import write_json
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
@@ -50,7 +50,7 @@ def perform(job: Job, folder: Path, threads: int = 0) -> None:
 
     threads: torch threads where the run leaves their number open. An exception is put on record, and raised.
     """
-    with locked(folder):
+    with lock_job(folder):
         if (folder / RECORD).exists():
             return
         (folder / FAILURE).unlink(missing_ok=True)
@@ -101,7 +101,7 @@ def _processor_time(folder: Path) -> Iterator[None]:
 
 
 def _processor_seconds(folder: Path) -> float:
-    return float((read_json(folder / PROCESSOR) or {"seconds": 0.0})["seconds"])
+    return float((read_json_object(folder / PROCESSOR) or {"seconds": 0.0})["seconds"])
 
 
 def _ask(job: Job, threads: int) -> Done:

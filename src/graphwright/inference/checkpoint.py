@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from graphwright.files import commit, draft_of, sha256_of
+from graphwright.files import commit_draft, draft_of, sha256_of
 
 FORMAT = 1
 ATTEMPTS = 5
@@ -48,7 +48,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     save_file({name: tensor.detach().contiguous().cpu() for name, tensor in checkpoint.tensors.items()}, draft)
     digest = sha256_of(draft)
     tensor_file = path.parent / f"{path.name}-{digest[:12]}.safetensors"
-    commit(draft, tensor_file)
+    commit_draft(draft, tensor_file)
     facts = dict(checkpoint.facts)
     record = {
         "format": FORMAT,
@@ -60,7 +60,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     note = draft_of(_note(path))
     note.write_text(json.dumps(record, indent=2) + "\n")
     shutil.copymode(note, tensor_file)  # whoever may read the one may read the other
-    commit(note, _note(path))
+    commit_draft(note, _note(path))
     for other in path.parent.glob(f"{path.name}-*.safetensors"):
         if other != tensor_file:
             other.unlink()

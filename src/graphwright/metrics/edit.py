@@ -10,7 +10,14 @@ import numpy as np
 
 from graphwright.graphs import Graph, find_isomorphism
 from graphwright.graphs.graph import IntArray
-from graphwright.metrics.pairs import CodeArray, FloatArray, GraphPairs, assign, branch_bound, multiset_difference
+from graphwright.metrics.pairs import (
+    CodeArray,
+    FloatArray,
+    GraphPairs,
+    branch_bound,
+    cheapest_alignment,
+    multiset_difference,
+)
 from graphwright.metrics.search import branch_and_bound, improve
 
 FRANK_WOLFE_STEPS = 15
@@ -150,7 +157,7 @@ def align_neighbourhoods(pairs: GraphPairs) -> IntArray:
     node_classes = int(max(pairs.left_labels.max(), pairs.right_labels.max())) + 1
     left = _neighbours(pairs.left_labels, pairs.left_edges, node_classes, pairs.edge_classes)
     right = _neighbours(pairs.right_labels, pairs.right_edges, node_classes, pairs.edge_classes)
-    return assign(2 * pairs.label_costs + multiset_difference(left, right))
+    return cheapest_alignment(2 * pairs.label_costs + multiset_difference(left, right))
 
 
 def frank_wolfe(pairs: GraphPairs, plan: FloatArray) -> IntArray:
@@ -163,7 +170,7 @@ def frank_wolfe(pairs: GraphPairs, plan: FloatArray) -> IntArray:
     """
     for _ in range(FRANK_WOLFE_STEPS):
         gradient = pairs.label_costs - _spread(pairs, plan)
-        direction = _vertices(assign(gradient)) - plan
+        direction = _vertices(cheapest_alignment(gradient)) - plan
         slope = (gradient * direction).sum((1, 2))
         curvature = -(_spread(pairs, direction) * direction).sum((1, 2))
         # Where f is concave along the way, the far end is the best point.
@@ -173,7 +180,7 @@ def frank_wolfe(pairs: GraphPairs, plan: FloatArray) -> IntArray:
         plan = plan + length[:, None, None] * direction
         if (length * slope > -1e-4).all():
             break
-    return assign(-plan)
+    return cheapest_alignment(-plan)
 
 
 def _neighbours(labels: CodeArray, edges: CodeArray, node_classes: int, edge_classes: int) -> FloatArray:

@@ -125,7 +125,7 @@ def channel_weight(classes: int) -> np.float32:
     return np.float32(2 if classes == 2 else 1)
 
 
-def assign(costs: FloatArray) -> IntArray:
+def cheapest_alignment(costs: FloatArray) -> IntArray:
     """(b, n) the alignment of least total cost, for each matrix of costs (b, n, n)."""
     alignment = np.empty(costs.shape[:2], np.int64)
     for at, cost in enumerate(costs):
@@ -159,7 +159,7 @@ def branch_bound(pairs: GraphPairs) -> tuple[IntArray, IntArray]:
     are whole, hence the rounding up. Counts of node and edge labels over whole graphs can never give more.
     """
     costs = branch_costs(pairs)
-    alignment = assign(costs)
+    alignment = cheapest_alignment(costs)
     return half_up(total(costs, alignment)), alignment
 
 

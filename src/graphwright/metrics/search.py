@@ -11,7 +11,7 @@ from graphwright.metrics.pairs import (
     PADDING,
     FloatArray,
     GraphPairs,
-    assign,
+    cheapest_alignment,
     edge_channels,
     edge_counts,
     half_up,
@@ -140,7 +140,7 @@ def price(pairs: GraphPairs, frontier: Frontier) -> Prices:
     t = frontier.placed.shape[1]
     left = edge_counts(pairs.left_edges[:, t:, t:], pairs.edge_classes)[frontier.pair]
     costs = frontier.costs + multiset_difference(left, frontier.counts)
-    partner = assign(costs)
+    partner = cheapest_alignment(costs)
     doubled = frontier.settled + total(costs, partner)
     chosen = np.take_along_axis(frontier.free, partner, axis=1)
     return Prices(

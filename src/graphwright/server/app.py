@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from graphwright import __version__
 from graphwright.server.catalogue import Sources
 from graphwright.server.guard import Guard, error_response
-from graphwright.server.limits import BusyError, Limits, RefusedError
+from graphwright.server.limits import BusyError, RefusedError, ServerLimits
 from graphwright.server.schema import (
     Answer,
     Error,
@@ -47,9 +47,9 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(sources: Sources, limits: Limits | None = None, host: str = "127.0.0.1") -> FastAPI:
+def create_app(sources: Sources, limits: ServerLimits | None = None, host: str = "127.0.0.1") -> FastAPI:
     """The application; its worker lives as long as it does. host: the name by which it may be called."""
-    limits = limits or Limits()
+    limits = limits or ServerLimits()
     worker = Worker(sources, limits)
     cards: dict[str, bytes] = {}
 

@@ -12,7 +12,7 @@ from graphwright.graphs import Graph, GraphBatch, Prediction
 from graphwright.inference.evaluate import alignments
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import EditDistance, edit_distances
-from graphwright.server.schema import Plan, Verdict
+from graphwright.server.schema import ShownPlan, Verdict
 from graphwright.transport import mirror_descent, round_to_permutation
 
 PRESENT = 0.5
@@ -120,7 +120,7 @@ def _edges(prediction: Prediction, graph: Graph, slots: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def transport_plan(prediction: Prediction, truth: Graph, loss: LossSettings) -> Plan:
+def transport_plan(prediction: Prediction, truth: Graph, loss: LossSettings) -> ShownPlan:
     """Between the slots of one sample's prediction and the true nodes, by mirror descent on the model's loss."""
     target = GraphBatch.collate([truth], capacity=prediction.capacity)
     plan = mirror_descent(matching_problem(prediction, target, loss)).matrix
@@ -131,7 +131,7 @@ def transport_plan(prediction: Prediction, truth: Graph, loss: LossSettings) -> 
         labels = [truth.vocabulary.nodes[code] + ", " for code in prediction.node_labels[0][order].argmax(1)]
     shown = [at for at in range(len(order)) if at < truth.size or float(presence[at]) > PRESENT]
     mass = plan[0][order][shown][:, shown]
-    return Plan(
+    return ShownPlan(
         slots=[
             f"slot {int(order[at]) + 1} ({labels[at]}present {100 * float(presence[at]):.0f} %)" for at in shown
         ],

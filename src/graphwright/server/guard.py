@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graphwright.server.limits import TEXT, Limits
+from graphwright.server.limits import TEXT, ServerLimits
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 ANYWHERE = frozenset({"0.0.0.0", "::"})
@@ -37,7 +37,7 @@ class Guard:
     sites, and bodies that are too large or too slow; hands on bodies in one piece.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits, host: str) -> None:
+    def __init__(self, app: ASGIApp, limits: ServerLimits, host: str) -> None:
         self.app = app
         self.limits = limits
         self.names = None if host in ANYWHERE else {host.lower()} | (LOOPBACK if host in LOOPBACK else set())

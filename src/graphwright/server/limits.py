@@ -18,7 +18,7 @@ class BusyError(RefusedError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """seconds: for one prediction, after which it is cut off. megabytes: of a file.
 
     upload_seconds: for a request to arrive. waiting: requests in the queue. waiting_seconds: for one of them.

@@ -25,7 +25,7 @@ from graphwright.server.drawing import (
     to_hex,
     turned,
 )
-from graphwright.server.schema import Answer, Candidate, Drawing, Timing
+from graphwright.server.schema import Answer, Drawing, ShownCandidate, Timing
 from graphwright.tasks.coloring.picture import RGB
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ HOPELESS_SECONDS = 2.0
 """For a decoder that looks for a molecule which the model cannot know."""
 
 
-class Clock:
+class Stopwatch:
     """Milliseconds by what was done."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Clock:
         self.timings.append(Timing(name=name, milliseconds=round(1000 * (perf_counter() - start), 1)))
 
 
-def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, clock: Clock) -> Answer:
+def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, clock: Stopwatch) -> Answer:
     """Predict, compare, draw. seconds: for decoders that take the best found so far."""
     with clock.of("prediction"):
         budget = seconds if case.in_scope else min(seconds, HOPELESS_SECONDS)
@@ -72,7 +72,7 @@ def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, c
         plan = None if truth is None else transport_plan(prediction, truth.graph, loss)
     with clock.of("drawing"):
         candidates = [
-            Candidate(
+            ShownCandidate(
                 probability=each.probability,
                 share=each.share,
                 checked=each.checked,

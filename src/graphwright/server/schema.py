@@ -114,7 +114,7 @@ class Drawing(BaseModel):
     described: str
 
 
-class Candidate(BaseModel):
+class ShownCandidate(BaseModel):
     """A graph that may be the answer.
 
     probability: the model's, of the whole graph. share: of the candidates' probability together. checked: whether
@@ -152,7 +152,7 @@ class Input(BaseModel):
     precursor: float | None = None
 
 
-class Plan(BaseModel):
+class ShownPlan(BaseModel):
     """The transport plan between slots (rows) and true nodes (columns), matched ones on the diagonal."""
 
     slots: list[str]
@@ -176,6 +176,6 @@ class Answer(BaseModel):
     row: int
     rows: list[str]
     notes: list[str]
-    candidates: list[Candidate]
-    plan: Plan | None
+    candidates: list[ShownCandidate]
+    plan: ShownPlan | None
     timings: list[Timing]

@@ -11,10 +11,10 @@ import uvicorn
 from graphwright.server.app import create_app
 from graphwright.server.catalogue import Sources
 from graphwright.server.guard import LOOPBACK
-from graphwright.server.limits import Limits
+from graphwright.server.limits import ServerLimits
 
 
-def serve(sources: Sources, host: str, port: int, limits: Limits, say: Callable[[str], None]) -> None:
+def serve(sources: Sources, host: str, port: int, limits: ServerLimits, say: Callable[[str], None]) -> None:
     """Bind, load, say where, and answer until interrupted. Port 0 takes a free one."""
     if host not in LOOPBACK:
         say(

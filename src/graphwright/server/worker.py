@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from graphwright.server.limits import BusyError, Limits, RefusedError, TooLongError
+from graphwright.server.limits import BusyError, RefusedError, ServerLimits, TooLongError
 
 LENGTH = struct.Struct("!I")
 STARTING_SECONDS = 180.0
@@ -37,7 +37,7 @@ class Worker:
     """
 
     sources: Mapping[str, tuple[str, str]]
-    limits: Limits
+    limits: ServerLimits
     _process: asyncio.subprocess.Process | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _waiting: int = 0
@@ -144,7 +144,7 @@ def main() -> None:
     _read(questions)
     if not first:
         return
-    limits = Limits(**first["limits"])
+    limits = ServerLimits(**first["limits"])
     _bound_memory(limits.memory)
     answer = _answering(first["sources"], limits)
     _write(replies, b"ready")
@@ -174,10 +174,12 @@ def _reply(answer: Callable[[dict[str, Any], bytes], str], question: dict[str, A
     return b"refused\n" + told.encode("utf-8", "replace")
 
 
-def _answering(sources: Mapping[str, tuple[str, str]], limits: Limits) -> Callable[[dict[str, Any], bytes], str]:
+def _answering(
+    sources: Mapping[str, tuple[str, str]], limits: ServerLimits
+) -> Callable[[dict[str, Any], bytes], str]:
     from graphwright.inference import load_model
     from graphwright.server.cases import card, case_of_example, case_of_file, case_of_text
-    from graphwright.server.predicting import Clock, answer
+    from graphwright.server.predicting import Stopwatch, answer
     from graphwright.server.schema import GivenExample, GivenText
 
     @lru_cache(LOADED)
@@ -188,7 +190,7 @@ def _answering(sources: Mapping[str, tuple[str, str]], limits: Limits) -> Callab
         given, name = question["given"], question["given"]["model"]
         if question["ask"] == "card":
             return card(name, sources[name][1], loaded(name)).model_dump_json()
-        clock = Clock()
+        clock = Stopwatch()
         with clock.of("reading"):
             model = loaded(name)
             match question["ask"]:

@@ -95,7 +95,7 @@ def section_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(section.name for section in sections()))
 
 
-def nearest(key: str) -> Option | None:
+def nearest_option(key: str) -> Option | None:
     """The option that was probably meant by a key that is none."""
     likeness, option = max(
         ((_likeness(key, option), option) for option in options().values()), key=lambda pair: pair[0]

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 from graphwright.settings.base import SettingsError
-from graphwright.settings.options import FURTHER, Option, nearest, options, options_of, section_names
+from graphwright.settings.options import FURTHER, Option, nearest_option, options, options_of, section_names
 from graphwright.settings.schema import Run
 from graphwright.settings.tasks import DEFAULT_KIND, TASKS
 
@@ -60,7 +60,7 @@ class DataSettings:
 
 def unknown(key: str, shown: str) -> SettingsError:
     """The error about a key that is no option."""
-    near = nearest(key)
+    near = nearest_option(key)
     if near is not None:
         return SettingsError(f"{shown}: there is no such setting; did you mean {near.key} ({near.allowed})?")
     section = key.partition(".")[0]

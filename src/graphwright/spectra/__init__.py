@@ -3,7 +3,7 @@
 from graphwright.spectra.annotated import AnnotatedPeaks, AnnotationSummary, annotate_parquet, load_annotated
 from graphwright.spectra.collision_energy import CollisionEnergy, parse_collision_energy
 from graphwright.spectra.files import read_spectra
-from graphwright.spectra.formula import Adduct, Formula, parse_adduct, parse_formula
+from graphwright.spectra.formula import Adduct, Composition, parse_adduct, parse_formula
 from graphwright.spectra.similarity import Nearest, bin_peaks, bin_spectra, nearest_precursor, nearest_spectra
 from graphwright.spectra.spectrum import (
     ELEMENTS,
@@ -31,8 +31,8 @@ __all__ = [
     "AnnotatedPeaks",
     "AnnotationSummary",
     "CollisionEnergy",
+    "Composition",
     "Explanation",
-    "Formula",
     "Nearest",
     "Origin",
     "Spectrum",

@@ -75,13 +75,13 @@ MOST_ATOMS = 100_000
 
 
 @dataclass(frozen=True)
-class Formula:
+class Composition:
     """Atoms of a molecule or ion, (element, count) in Hill order, counts positive."""
 
     counts: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, counts: Mapping[str, int]) -> Formula:
+    def of(cls, counts: Mapping[str, int]) -> Composition:
         """From counts by element; elements of count 0 are left out, negative counts refused."""
         for element, count in counts.items():
             if element not in MASS:
@@ -109,20 +109,20 @@ class Formula:
     def __str__(self) -> str:
         return "".join(f"{element}{count if count > 1 else ''}" for element, count in self.counts)
 
-    def __add__(self, other: Formula) -> Formula:
-        return Formula.of(Counter(dict(self.counts)) + Counter(dict(other.counts)))
+    def __add__(self, other: Composition) -> Composition:
+        return Composition.of(Counter(dict(self.counts)) + Counter(dict(other.counts)))
 
-    def __sub__(self, other: Formula) -> Formula:
+    def __sub__(self, other: Composition) -> Composition:
         counts = dict(self.counts)
         for element, count in other.counts:
             counts[element] = counts.get(element, 0) - count
-        return Formula.of(counts)
+        return Composition.of(counts)
 
-    def __mul__(self, times: int) -> Formula:
-        return Formula.of({element: times * count for element, count in self.counts})
+    def __mul__(self, times: int) -> Composition:
+        return Composition.of({element: times * count for element, count in self.counts})
 
 
-def parse_formula(text: str) -> Formula:
+def parse_formula(text: str) -> Composition:
     """`C9H8O4`; also `Ca(OH)2`, salts, `C6H7N.2ClH`, and a written charge, `[C5H12N]+`, which is ignored."""
     whole = _CHARGE.sub("", text.strip())
     whole = whole.removeprefix("[") if whole.count("[") > whole.count("]") else whole
@@ -137,7 +137,7 @@ def parse_formula(text: str) -> Formula:
         raise ValueError(f"formula {_shown(text)} has no atoms")
     if sum(total.values()) > MOST_ATOMS:
         raise ValueError(f"formula {_shown(text)} has more than {MOST_ATOMS:,} atoms")
-    return Formula.of(total)
+    return Composition.of(total)
 
 
 def _parse_part(part: str, text: str) -> Counter[str]:
@@ -206,12 +206,12 @@ class Adduct:
     """`molecules` copies of the molecule, plus and minus atoms, of charge `charge` (not 0)."""
 
     molecules: int
-    added: Formula
-    removed: Formula
+    added: Composition
+    removed: Composition
     charge: int
     name: str
 
-    def ion(self, molecule: Formula) -> Formula:
+    def ion(self, molecule: Composition) -> Composition:
         """Atoms of the ion; refuses a molecule that lacks what the adduct removes."""
         try:
             return molecule * self.molecules + self.added - self.removed
@@ -246,7 +246,7 @@ def parse_adduct(text: str) -> Adduct:
         side = added if direction == "+" else removed
         for element, count in parse_formula(_NAMED.get(atoms, atoms)).counts:
             side[element] += int(times or 1) * count
-    plus, minus = Formula.of(added), Formula.of(removed)
+    plus, minus = Composition.of(added), Composition.of(removed)
     if signs or sign:
         size = int(before or after or len(signs))
         charge = size if (signs or sign)[0] == "+" else -size

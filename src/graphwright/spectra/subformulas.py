@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphwright.spectra.formula import ELECTRON_MASS, MASS, VALENCE, Formula, parse_adduct, parse_formula
+from graphwright.spectra.formula import ELECTRON_MASS, MASS, VALENCE, Composition, parse_adduct, parse_formula
 from graphwright.spectra.spectrum import Floats, Spectrum
 
 TABLE_LIMIT = 4_000_000
@@ -65,15 +65,15 @@ class Explanation:
                 result[:, column] = self.counts[:, self.elements.index(element)]
         return result
 
-    def formulas(self) -> list[Formula | None]:
+    def formulas(self) -> list[Composition | None]:
         """The sub-formulas; the ion's charge is that of `charge`."""
         return [
-            Formula.of(dict(zip(self.elements, row, strict=True))) if known else None
+            Composition.of(dict(zip(self.elements, row, strict=True))) if known else None
             for row, known in zip(self.counts.tolist(), self.explained.tolist(), strict=True)
         ]
 
 
-def subformula_table(ion: Formula, charge: int = 1) -> SubformulaTable:
+def subformula_table(ion: Composition, charge: int = 1) -> SubformulaTable:
     """The table of an ion, of `ion` atoms (adduct included) and `charge`."""
     if charge == 0:
         raise ValueError("an ion has a charge")

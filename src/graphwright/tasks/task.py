@@ -32,7 +32,7 @@ Places = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rejection:
+class RejectedRow:
     """A row of a file that no sample is made of: its number there, the sort of fault, the fault, and the text."""
 
     row: int
@@ -41,7 +41,7 @@ class Rejection:
     text: str = ""
 
 
-class Order(Protocol):
+class Batches(Protocol):
     """Batches of (index, epoch) for ever, a pure function of seed, step and rank."""
 
     @property
@@ -85,7 +85,7 @@ class Samples(Dataset[Any], ABC):
         return graph
 
     @property
-    def rejected(self) -> Sequence[Rejection]:
+    def rejected(self) -> Sequence[RejectedRow]:
         """The unusable rows among those looked at so far, of data that come from files."""
         return ()
 
@@ -101,7 +101,7 @@ class Samples(Dataset[Any], ABC):
         """How many atoms of each element the graphs of some samples have at most, as far as that is known."""
         return None
 
-    def order(self, batch_size: int, seed: int, first: int = 0, rank: int = 0, ranks: int = 1) -> Order | None:  # noqa: ARG002
+    def order(self, batch_size: int, seed: int, first: int = 0, rank: int = 0, ranks: int = 1) -> Batches | None:  # noqa: ARG002
         """Batches from step `first` on, this rank's share of each, such as block by block; None: in any order."""
         return None
 
@@ -280,7 +280,7 @@ class Task(ABC):
         """All samples of a file in the schema of the task's own data, whatever splits it names."""
         raise ValueError(f"{path}: there is no reading samples of {self.name} from a file")
 
-    def rejections(self) -> list[Rejection]:
+    def rejections(self) -> list[RejectedRow]:
         """The unusable rows of all splits, in the file's order, where all of it is read at once."""
         return []
 

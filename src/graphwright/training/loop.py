@@ -24,7 +24,7 @@ from graphwright.inference.record import provenance, sessions_of
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
-from graphwright.tasks import Order, Samples, resolve, task_of
+from graphwright.tasks import Batches, Samples, resolve, task_of
 from graphwright.training.assembly import StepResult, build, term_names
 from graphwright.training.console import Display
 from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
@@ -252,7 +252,7 @@ class Session:
         )
         return iter(loader)
 
-    def _order(self, first: int) -> Order:
+    def _order(self, first: int) -> Batches:
         """Which samples each step sees, as the data set wants it or shuffled as a whole."""
         train, rank, ranks = self.run.train, self.fabric.global_rank, self.fabric.world_size
         own = self.data.order(train.batch_size, train.seed, first, rank, ranks)

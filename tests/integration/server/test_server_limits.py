@@ -20,7 +20,7 @@ from graphwright.cli import main as cli
 from graphwright.server.app import create_app
 from graphwright.server.catalogue import catalogue
 from graphwright.server.guard import Guard
-from graphwright.server.limits import BusyError, Limits
+from graphwright.server.limits import BusyError, ServerLimits
 from graphwright.server.worker import Worker
 
 
@@ -131,7 +131,7 @@ def test_a_page_of_ours_may_load_nothing_from_elsewhere(client):
 
 
 def test_what_takes_too_long_is_cut_off_and_the_next_is_answered():
-    application = create_app(catalogue(), Limits(seconds=6))
+    application = create_app(catalogue(), ServerLimits(seconds=6))
     worker = application.state.worker
     given = {"model": "coloring10", "number": 1}
     with TestClient(application, base_url="http://127.0.0.1") as opened:
@@ -172,7 +172,7 @@ def test_twenty_people_at_once_are_all_answered(address):
 
 
 def test_a_full_queue_says_so():
-    worker = Worker({}, Limits(waiting=0))
+    worker = Worker({}, ServerLimits(waiting=0))
     with pytest.raises(BusyError, match="Too many people"):
         asyncio.run(worker.ask({}))
 
@@ -189,7 +189,7 @@ def test_a_request_that_does_not_arrive_is_cut_off():
 
     sent = []
     scope = {"type": "http", "method": "POST", "path": "/api/predict", "headers": [(b"host", b"localhost")]}
-    asyncio.run(Guard(application, Limits(upload_seconds=0.1), "127.0.0.1")(scope, receive, send))
+    asyncio.run(Guard(application, ServerLimits(upload_seconds=0.1), "127.0.0.1")(scope, receive, send))
     assert sent[0]["status"] == 408
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from graphwright.baselines import BarycentreSettings, predict_baseline
 from graphwright.baselines.barycentre import Barycentre, barycentre, vote
-from graphwright.baselines.predict import likeness_of
+from graphwright.baselines.predict import baseline_likeness
 from graphwright.baselines.references import references_of
 from graphwright.baselines.weights import RidgeWeights, largest
 from graphwright.graphs import Graph, is_isomorphic
@@ -158,7 +158,7 @@ def test_a_prediction_by_hand(picture_run):
     """Kernel, weights, vote, barycentre, threshold: each step again, in plain numpy."""
     task = task_of(picture_run.task)
     settings = BarycentreSettings(references=30, kept=4)
-    references, likeness = references_of(task, 30), likeness_of(task)
+    references, likeness = references_of(task, 30), baseline_likeness(task)
     pictures = np.stack([references.samples[at].image.ravel() for at in references.indices]).astype(np.float64)
     query = task.data("test")[2].image.ravel().astype(np.float64)
     distances = ((pictures[:, None] - pictures[None]) ** 2).sum(2)

@@ -7,7 +7,7 @@ from rdkit import Chem, DataStructs
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from torch import nn
 
-from graphwright.baselines.predict import likeness_of
+from graphwright.baselines.predict import baseline_likeness
 from graphwright.models import Tokens
 from graphwright.tasks import task_of
 from graphwright.tasks.coloring.picture import PixelLikeness, shrunk
@@ -64,7 +64,7 @@ def test_a_large_picture_is_averaged_over_blocks():
 @pytest.mark.parametrize("fixture", ["picture_run", "molecule_run", "spectrum_run"])
 def test_an_input_is_most_like_itself(fixture, request):
     task = task_of(request.getfixturevalue(fixture).task)
-    samples, likeness = task.data("test", limit=6), likeness_of(task)
+    samples, likeness = task.data("test", limit=6), baseline_likeness(task)
     features = likeness.features(samples, range(6))
     found = likeness.similarity(features, features)
     assert (found.diagonal() >= found.max(1) - 1e-4).all()
@@ -106,4 +106,4 @@ def test_encoder_features_are_the_mean_of_the_real_tokens(picture_run):
 
 
 def test_an_encoder_goes_before_the_inputs_themselves(picture_run):
-    assert isinstance(likeness_of(task_of(picture_run.task), Padded()), EncoderLikeness)
+    assert isinstance(baseline_likeness(task_of(picture_run.task), Padded()), EncoderLikeness)

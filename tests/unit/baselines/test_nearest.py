@@ -6,7 +6,7 @@ import torch
 
 from graphwright.baselines import NearestSettings, predict_baseline
 from graphwright.baselines.nearest import nearest
-from graphwright.baselines.predict import likeness_of
+from graphwright.baselines.predict import baseline_likeness
 from graphwright.baselines.references import References, references_of
 from graphwright.inference import build_predictor
 from graphwright.tasks import task_of
@@ -45,7 +45,7 @@ def test_the_nearest_spectrum_is_the_tasks_own(spectrum_run):
 
 def test_blocks_of_references_make_no_difference(monkeypatch, picture_run):
     task = task_of(picture_run.task)
-    likeness, references = likeness_of(task), references_of(task, None)
+    likeness, references = baseline_likeness(task), references_of(task, None)
     queries = likeness.features(task.data("validation"), range(6))
     whole = nearest(queries, references, likeness)
     monkeypatch.setattr("graphwright.baselines.nearest.REFERENCES_TOGETHER", 7)
@@ -58,7 +58,7 @@ def test_blocks_of_references_make_no_difference(monkeypatch, picture_run):
 
 def test_of_equals_the_first_is_nearest(picture_run):
     task = task_of(picture_run.task)
-    likeness = likeness_of(task)
+    likeness = baseline_likeness(task)
     twice = References(task.data("train"), [3, 5, 3, 5])
     found = nearest(likeness.features(twice.samples, [5, 3]), twice, likeness)
     assert found.index.tolist() == [1, 0]

@@ -10,7 +10,7 @@ from graphwright.cli import main as cli
 from graphwright.experiments import Job, Scale, expand, read_grid, reproduction, store_of
 from graphwright.experiments import outcome as outcomes
 from graphwright.experiments.estimate import Cost
-from graphwright.experiments.store import locked
+from graphwright.experiments.store import lock_job
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_status_tells_done_running_failed_and_missing_apart(tmp_path, capsys):
     for job, name in ((done, "record.json"), (failed, "failure.json")):
         store.folder(job).mkdir(parents=True)
         (store.folder(job) / name).write_text('{"error": "RuntimeError: no good"}')
-    with locked(store.folder(running)):
+    with lock_job(store.folder(running)):
         words = ["reproduce", "comparison", "--status", "--scale", "smoke", "--out", str(tmp_path)]
         assert cli.main(words) == cli.DONE
     printed = capsys.readouterr().out

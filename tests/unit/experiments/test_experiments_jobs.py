@@ -18,7 +18,7 @@ from graphwright.experiments import Configuration, InProcess, Job, Scale, State,
 from graphwright.experiments import work as work_module
 from graphwright.experiments.job import FORMAT
 from graphwright.experiments.outcome import attempt, run_jobs
-from graphwright.experiments.store import BusyError, locked, read_json
+from graphwright.experiments.store import JobBusyError, lock_job, read_json_object
 from graphwright.experiments.table import markdown, measure, rows_of
 from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
 from graphwright.files import LOCK, PAUSE, is_locked
@@ -176,7 +176,7 @@ def test_an_interrupted_job_goes_on_to_the_same_result(done, tmp_path, monkeypat
     outcomes = list(run_jobs(InProcess(), [JOB, Job(RUN, samples=6)], store, lambda: False))
     assert [outcome.state for outcome in outcomes] == [State.INTERRUPTED]
     assert store.state(JOB) is State.INTERRUPTED
-    between = read_json(folder / "processor.json")["seconds"]
+    between = read_json_object(folder / "processor.json")["seconds"]
     assert len(list(run_jobs(InProcess(), [JOB], store, lambda: False))) == 1
     assert store.state(JOB) is State.DONE
     assert len(calls) == 2 + 1 + 2  # two steps, the interrupt, and only the two that were left
@@ -203,7 +203,7 @@ def test_a_failure_is_put_on_record_and_tried_again(tmp_path, monkeypatch):
     assert [(each.state, each.reason) for each in outcomes] == [(State.FAILED, "RuntimeError: no good")] * 2
     assert store.state(JOB) is State.FAILED
     assert store.failure(JOB) == "RuntimeError: no good"
-    assert "in fail" in read_json(store.folder(JOB) / "failure.json")["traceback"]
+    assert "in fail" in read_json_object(store.folder(JOB) / "failure.json")["traceback"]
     assert attempt(JOB, store.folder(JOB), 0).state is State.DONE
     assert store.failure(JOB) is None
     assert store.state(JOB) is State.DONE
@@ -228,7 +228,7 @@ def test_a_folder_belongs_to_one_process_until_that_dies(tmp_path):
         assert store.state(JOB) is State.RUNNING
         outcome = attempt(JOB, folder, 0)
         assert (outcome.state, "another process" in outcome.reason) == (State.RUNNING, True)
-        with pytest.raises(BusyError, match="another process is at work in"), locked(folder):
+        with pytest.raises(JobBusyError, match="another process is at work in"), lock_job(folder):
             pass
         other.kill()
     assert not is_locked(folder)
@@ -242,7 +242,7 @@ def test_who_only_looks_does_not_keep_a_job_from_starting(tmp_path):
         fcntl.flock(looking, fcntl.LOCK_SH)
         end = threading.Timer(PAUSE, fcntl.flock, (looking, fcntl.LOCK_UN))
         end.start()
-        with locked(tmp_path):
+        with lock_job(tmp_path):
             assert is_locked(tmp_path)
         end.join()
 
@@ -250,11 +250,11 @@ def test_who_only_looks_does_not_keep_a_job_from_starting(tmp_path):
 def test_a_damaged_record_is_named(tmp_path):
     (tmp_path / "record.json").write_text('{"key": ')
     with pytest.raises(ValueError, match=r"record\.json is damaged .*: delete its folder"):
-        read_json(tmp_path / "record.json")
+        read_json_object(tmp_path / "record.json")
     (tmp_path / "record.json").write_text("[]")
     with pytest.raises(ValueError, match="an object was expected"):
-        read_json(tmp_path / "record.json")
-    assert read_json(tmp_path / "nothing.json") is None
+        read_json_object(tmp_path / "record.json")
+    assert read_json_object(tmp_path / "nothing.json") is None
 
 
 def test_an_untrained_method_leaves_the_same_kind_of_record(tmp_path):

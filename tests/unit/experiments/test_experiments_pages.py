@@ -22,7 +22,7 @@ from graphwright.experiments import (
     wall_seconds,
 )
 from graphwright.experiments.estimate import START, Cost, measured_cost, training_time
-from graphwright.experiments.figures import draw, frontier, write_figure
+from graphwright.experiments.figures import draw_grid, frontier, write_figure
 from graphwright.experiments.grid import FOLDER, parse_grid
 from graphwright.experiments.table import (
     Figure,
@@ -224,7 +224,7 @@ def test_bars_are_of_the_true_figures_of_all_methods():
         measured("Any2Graph", column="Coloring 10", figures=figures),
         measured("FGWBary", column="Coloring 10", figures=true),
     ]
-    left, right = draw(grid, Scale.CPU, rows_of(grid, cells)).axes
+    left, right = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes
     assert [bar.get_width() for bar in left.patches] == [4.0, 4.0]
     assert [bar.get_width() for bar in right.patches] == [25.0, 25.0]
     assert "true edit distance" in left.get_title()
@@ -235,7 +235,7 @@ def test_progress_is_a_line_for_every_run_in_the_panel_of_its_task():
     grid = read_grid("comparison")
     runs = (((60.0, 10.0), (120.0, 20.0)), ((60.0, 12.0), (120.0, 24.0)))
     cells = [measured("learned", column="Coloring 10", progress=runs), measured("mirror", column="Coloring 20")]
-    first, second, third = draw(grid, Scale.CPU, rows_of(grid, cells)).axes
+    first, second, third = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes
     assert not any(len(line.get_xdata()) for line in first.lines)
     drawn = [line for line in second.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o"]
     assert [list(line.get_xdata()) for line in drawn] == [[1.0, 2.0], [1.0, 2.0]]
@@ -276,7 +276,7 @@ def test_figures_are_drawn_of_whatever_there_is_and_alike_every_time(name, tmp_p
     for at in range(2):
         folder = tmp_path / str(at)
         folder.mkdir()
-        write_figure(folder, draw(grid, Scale.CPU, rows_of(grid, cells)))
+        write_figure(folder, draw_grid(grid, Scale.CPU, rows_of(grid, cells)))
         assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
         written.append((folder / "figure.svg").read_bytes())
     assert written[0] == written[1]

@@ -10,10 +10,10 @@ from graphwright.graphs import Graph, Vocabulary
 from graphwright.metrics.edit import align_neighbourhoods, frank_wolfe, starting_alignments
 from graphwright.metrics.pairs import (
     GraphPairs,
-    assign,
     branch_bound,
     branch_costs,
     channel_weight,
+    cheapest_alignment,
     edge_channels,
     half_up,
     multiset_difference,
@@ -105,7 +105,7 @@ def test_the_branch_bound_is_below_the_distance_and_above_the_counts(
     upper = np.triu_indices(pairs.slots, 1)
     edges = [multiset(a[upper], b[upper]) for a, b in zip(pairs.left_edges, pairs.right_edges, strict=True)]
     assert (bounds >= np.add(nodes, edges)).all()
-    assert np.array_equal(alignment, assign(branch_costs(pairs)))
+    assert np.array_equal(alignment, cheapest_alignment(branch_costs(pairs)))
 
 
 def multiset(left: np.ndarray, right: np.ndarray) -> int:
@@ -116,7 +116,7 @@ def multiset(left: np.ndarray, right: np.ndarray) -> int:
 def test_detours_are_forced_assignments() -> None:
     rng = np.random.default_rng(4)
     costs = rng.integers(0, 6, (20, 7, 7)).astype(np.float32)
-    partner = assign(costs)
+    partner = cheapest_alignment(costs)
     dearer = detours(costs, partner)
     for cost, own, more in zip(costs, partner, dearer, strict=True):
         best = cost[np.arange(7), own].sum()
@@ -174,7 +174,7 @@ def test_neighbourhoods_tell_nodes_apart_by_the_labels_around_them() -> None:
     rng = np.random.default_rng(9)
     graphs = [region_graph(rng, 15) for _ in range(20)]
     pairs = GraphPairs.pad(graphs, [graph.permute(rng.permutation(15)) for graph in graphs])
-    by_labels = pairs.costs(assign(pairs.label_costs))
+    by_labels = pairs.costs(cheapest_alignment(pairs.label_costs))
     assert pairs.costs(align_neighbourhoods(pairs)).sum() < 0.3 * by_labels.sum()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from graphwright.settings import Override, SettingsError, load_run, options
-from graphwright.settings.options import nearest
+from graphwright.settings.options import nearest_option
 
 
 def message(*pairs, source="coloring10"):
@@ -94,7 +94,7 @@ def test_every_name_with_a_letter_missing_finds_itself():
         section, _, name = key.partition(".")
         for at in range(1, len(name)):
             typed = f"{section}.{name[:at]}{name[at + 1 :]}"
-            if len(name) > 4 and typed not in options() and nearest(typed).key != key:
+            if len(name) > 4 and typed not in options() and nearest_option(typed).key != key:
                 missed.append((typed, key))
     assert missed == []
 

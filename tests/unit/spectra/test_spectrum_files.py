@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphwright.spectra import Origin, Spectrum, SpectrumError, read_spectra
-from graphwright.spectra.files import Source, format_of
+from graphwright.spectra.files import SpectrumSource, format_of
 from graphwright.spectra.files.tables import COLUMNS
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "spectra"
@@ -306,7 +306,7 @@ def test_a_spoilt_object_in_a_json_array_is_skipped(tmp_path):
 def test_formats_are_told_apart_by_content(tmp_path):
     names = {"mgf": "mgf", "msp": "msp", "massbank": "massbank", "tsv": "massspecgym", "json": "json"}
     for kind, text in TEXTS.items():
-        assert format_of(Source(write(tmp_path, text, f"{kind}.txt"))) == names[kind]
-    assert format_of(Source(write(tmp_path, mzml("")))) == "mzml"
+        assert format_of(SpectrumSource(write(tmp_path, text, f"{kind}.txt"))) == names[kind]
+    assert format_of(SpectrumSource(write(tmp_path, mzml("")))) == "mzml"
     with pytest.raises(SpectrumError, match="not a file of spectra"):
-        format_of(Source(write(tmp_path, "Dear reader,\n")))
+        format_of(SpectrumSource(write(tmp_path, "Dear reader,\n")))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwright.spectra import (
-    Formula,
+    Composition,
     Origin,
     Spectrum,
     annotate,
@@ -22,13 +22,15 @@ from graphwright.spectra import subformulas as module
 from graphwright.spectra.formula import ELECTRON_MASS
 
 
-def brute_force(mz: float, ion: Formula, charge: int, tolerance_ppm: float) -> tuple[Formula, int, float] | None:
+def brute_force(
+    mz: float, ion: Composition, charge: int, tolerance_ppm: float
+) -> tuple[Composition, int, float] | None:
     """The best sub-formula by going through all of them, one by one."""
     elements = [element for element, _ in ion.counts]
     best = None
     for size in range(1, abs(charge) + 1):
         for numbers in itertools.product(*(range(count + 1) for _, count in ion.counts)):
-            part = Formula.of(dict(zip(elements, numbers, strict=True)))
+            part = Composition.of(dict(zip(elements, numbers, strict=True)))
             if not any(numbers) or part.double_bond_equivalents < -0.5:
                 continue
             computed = (part.mass - math.copysign(size, charge) * ELECTRON_MASS) / size
@@ -91,7 +93,7 @@ def test_agrees_with_brute_force(text, charge):
     shift=st.floats(-40, 40),
 )
 def test_agrees_with_brute_force_near_a_fragment(counts, part, shift):
-    ion = Formula.of(counts)
+    ion = Composition.of(counts)
     table = subformula_table(ion)
     row = part % len(table.masses)
     mz = (table.masses[row] + (part % (table.hydrogens + 1)) * 1.007825 - ELECTRON_MASS) * (1 + shift * 1e-6)

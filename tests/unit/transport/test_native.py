@@ -11,11 +11,11 @@ from torch import Tensor
 
 from graphwright.transport import EdgeTerm, MatchingProblem, SelfLoops, mirror_descent, sinkhorn
 from graphwright.transport.native import library
-from graphwright.transport.native.library import load
+from graphwright.transport.native.library import load_kernels
 
 SIZES = (1, 2, 3, 7, 8, 9, 10, 20, 33, 60)
 
-needs_kernels = pytest.mark.skipif(load() is None, reason="no compiled kernels here")
+needs_kernels = pytest.mark.skipif(load_kernels() is None, reason="no compiled kernels here")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def by_torch(monkeypatch: pytest.MonkeyPatch):
 
     def call(function, *arguments, **options):
         with monkeypatch.context() as patch:
-            patch.setattr(library, "load", lambda: None)
+            patch.setattr(library, "load_kernels", lambda: None)
             return function(*arguments, **options)
 
     return call

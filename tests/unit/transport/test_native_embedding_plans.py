@@ -9,10 +9,10 @@ from torch import Tensor
 
 from graphwright.transport import l1_plan
 from graphwright.transport.native import library
-from graphwright.transport.native.library import load
+from graphwright.transport.native.library import load_kernels
 from tiny import embeddings, further_costs
 
-pytestmark = pytest.mark.skipif(load() is None, reason="no compiled kernels here")
+pytestmark = pytest.mark.skipif(load_kernels() is None, reason="no compiled kernels here")
 
 
 def plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon, further=None) -> tuple[Tensor, ...]:
@@ -38,7 +38,7 @@ def test_the_fused_kernel_is_as_exact_as_double_precision_torch(monkeypatch, n, 
     epsilon = temperature / n**2
     further = further_costs(counts, n, n, torch.float32) if with_further else None
     ours = plan_and_gradients(slots, nodes, counts, beyond, weight, epsilon, further)
-    monkeypatch.setattr(library, "load", lambda: None)
+    monkeypatch.setattr(library, "load_kernels", lambda: None)
     double = (tensor.double() for tensor in (slots, nodes))
     further = None if further is None else further.double()
     exact = plan_and_gradients(*double, counts, beyond.double(), weight.double(), epsilon, further)
@@ -57,7 +57,7 @@ def test_ties_have_no_slope_on_either_path(monkeypatch, dtype):
     weight = torch.randn(3, 6, 6, generator=generator, dtype=dtype)
     given = (slots, nodes, counts, beyond, weight, 1e-3)
     ours = plan_and_gradients(*given)
-    monkeypatch.setattr(library, "load", lambda: None)
+    monkeypatch.setattr(library, "load_kernels", lambda: None)
     for found, expected in zip(ours, plan_and_gradients(*given), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -83,7 +83,7 @@ def test_on_adversarial_embeddings_both_paths_agree(monkeypatch, scale, epsilon,
     further = scale * further_costs(counts, 7) if with_further else None
     given = (slots, nodes, counts, beyond, weight, epsilon, further)
     ours = plan_and_gradients(*given)
-    monkeypatch.setattr(library, "load", lambda: None)
+    monkeypatch.setattr(library, "load_kernels", lambda: None)
     expected = plan_and_gradients(*given)
     assert all(tensor.isfinite().all() for tensor in ours)
     torch.testing.assert_close(ours[0], expected[0], rtol=1e-6, atol=1e-8)
@@ -99,7 +99,7 @@ def test_in_single_precision_the_kernel_is_about_as_exact_as_torch(monkeypatch, 
     single = [tensor.float() for tensor in (slots, nodes, beyond, weight)]
     given = (single[0], single[1], counts, single[2], single[3], epsilon)
     ours = plan_and_gradients(*given)
-    monkeypatch.setattr(library, "load", lambda: None)
+    monkeypatch.setattr(library, "load_kernels", lambda: None)
     theirs = plan_and_gradients(*given)
     exact = plan_and_gradients(*(each.double() if isinstance(each, Tensor) else each for each in given))
     assert all(tensor.isfinite().all() for tensor in ours)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from graphwright.spectra.files.record import Fields, plain_key
-from graphwright.spectra.files.source import LINE_LIMIT, Source
+from graphwright.spectra.files.source import LINE_LIMIT, SpectrumSource
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
 
 CHUNK = 2**16
@@ -18,7 +18,7 @@ _IN_STRING = re.compile(r'["\\]')
 _GAP = re.compile(r"[\s,]*")
 
 
-def json_objects(source: Source) -> Iterator[tuple[int, str]]:
+def json_objects(source: SpectrumSource) -> Iterator[tuple[int, str]]:
     """First line and text of every object of an array, or of objects that follow each other (JSON lines).
 
     Only brackets and strings are looked at: a spoilt object is for its reader to refuse, the next is found still.
@@ -40,7 +40,7 @@ def json_objects(source: Source) -> Iterator[tuple[int, str]]:
 class _Scanner:
     """Where in the nesting the text stands so far."""
 
-    source: Source
+    source: SpectrumSource
     line: int = 1
     base: int = 0
     depth: int = 0
@@ -114,7 +114,7 @@ class _Scanner:
 DEEPEST = 8
 
 
-def read_json(source: Source) -> Iterator[Spectrum | SpectrumError]:
+def read_json(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
     """Spectra, and what is wrong with those that cannot be read.
 
     An array of objects, objects one after the other (JSON lines), or one object with a list `spectra`. Peaks are
@@ -139,7 +139,7 @@ def read_json(source: Source) -> Iterator[Spectrum | SpectrumError]:
                 yield source.error(f"spectra: item {number} is not an object", line)
 
 
-def _read_object(source: Source, data: dict[str, Any], line: int) -> Spectrum | SpectrumError:
+def _read_object(source: SpectrumSource, data: dict[str, Any], line: int) -> Spectrum | SpectrumError:
     fields = Fields(source.origin(line))
     _note(fields, data, line, depth=0)
     try:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from graphwright.spectra.files.record import PEAK_LIMIT, Fields
-from graphwright.spectra.files.source import Source
+from graphwright.spectra.files.source import SpectrumSource
 from graphwright.spectra.spectrum import Floats, Origin, Spectrum, SpectrumError
 
 
-def read_mzml(source: Source) -> Iterator[Spectrum | SpectrumError]:
+def read_mzml(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
     """The MS2 spectra, and what is wrong with those that cannot be read; other levels are passed over.
 
     Collision energies are taken as mzML declares them, in eV; some converters write Thermo's normalised energy

@@ -11,12 +11,12 @@ from typing import cast
 
 from graphwright.spectra.files.json_file import read_json
 from graphwright.spectra.files.mzml import read_mzml
-from graphwright.spectra.files.source import SIZE_LIMIT, Source
+from graphwright.spectra.files.source import SIZE_LIMIT, SpectrumSource
 from graphwright.spectra.files.tables import read_massspecgym, read_parquet
 from graphwright.spectra.files.text import read_massbank, read_mgf, read_msp
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
 
-Reader = Callable[[Source], Iterator[Spectrum | SpectrumError]]
+Reader = Callable[[SpectrumSource], Iterator[Spectrum | SpectrumError]]
 
 READERS: dict[str, Reader] = {
     "mgf": read_mgf,
@@ -48,7 +48,7 @@ _BEGINNINGS = (
 )
 
 
-def format_of(source: Source) -> str:
+def format_of(source: SpectrumSource) -> str:
     """Name in `READERS` of the format of a file; other endings, such as .txt, leave it to the first 64 kB."""
     suffixes = [suffix.lower() for suffix in source.path.suffixes]
     if suffixes[-1:] == [".gz"]:
@@ -76,7 +76,7 @@ def read_spectra(
         What makes the whole file unreadable is raised in any case.
     size_limit: most bytes that are read, after decompression.
     """
-    source = Source(Path(path), size_limit)
+    source = SpectrumSource(Path(path), size_limit)
     for result in READERS[format_of(source)](source):
         if isinstance(result, Spectrum):
             yield result

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from numpy.typing import ArrayLike
 
 from graphwright.spectra.collision_energy import parse_collision_energy
-from graphwright.spectra.files.source import Source
-from graphwright.spectra.formula import Formula, parse_adduct, parse_formula, usual_adduct_name
+from graphwright.spectra.files.source import SpectrumSource
+from graphwright.spectra.formula import Composition, parse_adduct, parse_formula, usual_adduct_name
 from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError, tidy_peaks
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -125,14 +125,14 @@ class Fields:
         if found and (found[1] or "1") != "2":
             raise self._error("level", f"a tandem (MS2) spectrum was expected, got {level!r}")
 
-    def _formula(self) -> Formula | None:
+    def _formula(self) -> Composition | None:
         text = self.text("formula")
         try:
             return parse_formula(text) if text else None
         except ValueError as problem:
             raise self._error("formula", str(problem)) from None
 
-    def _precursor(self, formula: Formula | None) -> float | None:
+    def _precursor(self, formula: Composition | None) -> float | None:
         text = self.text("precursor_mz")
         if text is not None:
             try:
@@ -218,7 +218,7 @@ TEXT_LIMIT = 4 * 2**20
 class Record:
     """Fields and peaks read so far; the first problem is kept, so that the rest of the file can be read."""
 
-    source: Source
+    source: SpectrumSource
     line: int
     fields: Fields = field(init=False)
     mzs: list[float] = field(default_factory=list)

@@ -55,7 +55,7 @@ class _Limited(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class Source:
+class SpectrumSource:
     """A file of spectra; gzip is known by its first bytes and read in place.
 
     size_limit: most bytes that are read, after decompression, so that a small file cannot fill a machine.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphwright.spectra.files.record import Fields, parse_number
-from graphwright.spectra.files.source import Source
+from graphwright.spectra.files.source import SpectrumSource
 from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError
 
 COLUMNS = (
@@ -32,7 +32,7 @@ COLUMNS = (
 REQUIRED = ("mzs", "intensities")
 
 
-def read_massspecgym(source: Source) -> Iterator[Spectrum | SpectrumError]:
+def read_massspecgym(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
     """Spectra, and what is wrong with those that cannot be read.
 
     The first line names the columns; `mzs` and `intensities`, lists with commas, must be there, other columns
@@ -54,7 +54,9 @@ def read_massspecgym(source: Source) -> Iterator[Spectrum | SpectrumError]:
             yield _read_cells(source, header, cells, number)
 
 
-def _read_cells(source: Source, header: list[str], cells: list[str], number: int) -> Spectrum | SpectrumError:
+def _read_cells(
+    source: SpectrumSource, header: list[str], cells: list[str], number: int
+) -> Spectrum | SpectrumError:
     fields = Fields(source.origin(number))
     for key, cell in zip(header, cells, strict=True):
         if key in COLUMNS:
@@ -96,7 +98,7 @@ TEXTS = (
 )
 
 
-def read_parquet(source: Source) -> Iterator[Spectrum | SpectrumError]:
+def read_parquet(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
     """Spectra, and what is wrong with those that cannot be read; rows are numbered from 1.
 
     `mzs` and `intensities`, lists of numbers, must be there; the rest of the MassBank columns may be missing.
@@ -131,7 +133,7 @@ def check_peak_columns(schema: pa.Schema, origin: Origin) -> None:
             raise SpectrumError(origin, f"a column {name} of lists of numbers was expected")
 
 
-def _columns(source: Source, schema: pa.Schema) -> list[str]:
+def _columns(source: SpectrumSource, schema: pa.Schema) -> list[str]:
     for name in ("precursor_mz", "collision_energy"):
         kind = schema.field(name).type if name in schema.names else pa.float64()
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
@@ -146,7 +148,7 @@ def _holds_numbers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
 
 
-def _read_row(source: Source, row: dict[str, Any], number: int) -> Spectrum | SpectrumError:
+def _read_row(source: SpectrumSource, row: dict[str, Any], number: int) -> Spectrum | SpectrumError:
     fields = Fields(Origin(str(source.path), "row", number))
     for name in (*TEXTS, "precursor_mz"):
         if row.get(name) is not None:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from graphwright.spectra.files.record import TEXT_LIMIT, Record, plain_key
-from graphwright.spectra.files.source import Source
+from graphwright.spectra.files.source import SpectrumSource
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
 
 
-def read_mgf(source: Source) -> Iterator[Spectrum | SpectrumError]:
+def read_mgf(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
     """Spectra, and what is wrong with those that cannot be read.
 
     Parameters before the first spectrum hold for all that do not set them. Lines that begin with # ; ! or / are
@@ -74,7 +74,7 @@ _NAME = re.compile(r"name\s*:", re.IGNORECASE)
 _PEAK = re.compile(r"\(?\s*[+-]?[.,]?[0-9][0-9.,eE+-]*(?:[\s:;)]|$)")
 
 
-def read_msp(source: Source) -> Iterator[Spectrum | SpectrumError]:
+def read_msp(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
     """Spectra, and what is wrong with those that cannot be read.
 
     A spectrum ends where the next `Name:`, or any key after its peaks, begins. `Num Peaks`, where given, is
@@ -144,7 +144,7 @@ _KEPT = {
 _ADDUCT_IN_TITLE = re.compile(r"\[[0-9]?M[^\]\s]*\][0-9]?[+-]")
 
 
-def read_massbank(source: Source) -> Iterator[Spectrum | SpectrumError]:
+def read_massbank(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
     """Spectra, and what is wrong with those that cannot be read; deprecated records are errors too.
 
     An adduct that no field gives is taken from the title, where MassBank's rules repeat it.

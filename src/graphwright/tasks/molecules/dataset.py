@@ -15,7 +15,7 @@ from graphwright.graphs import Graph, GraphBatch, Vocabulary
 from graphwright.graphs.molecules import MoleculeError, Reason, graph_from_molecule, parse_smiles
 from graphwright.tasks.molecules.fingerprint import BitArray, active_bits_and_centres, token_owners, tokens
 from graphwright.tasks.molecules.source import SmilesTable
-from graphwright.tasks.task import Rejection, Samples
+from graphwright.tasks.task import RejectedRow, Samples
 
 Bytes = NDArray[np.uint8]
 
@@ -120,7 +120,7 @@ REASONS = tuple(Reason)
 USABLE = 1
 
 
-class NoMoleculeError(ValueError):
+class NoUsableMoleculeError(ValueError):
     """A file without a single usable row."""
 
 
@@ -150,7 +150,7 @@ class MoleculeDataset(Samples):
         if limit is not None:
             self.rows = self._usable(limit)
         if not len(self.rows) or self._first_usable(0) is None:
-            raise NoMoleculeError(self._no_molecule(len(rows)))
+            raise NoUsableMoleculeError(self._no_molecule(len(rows)))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -169,7 +169,7 @@ class MoleculeDataset(Samples):
         return self.__dict__ | {"_packed": {}}  # a worker parses for itself
 
     @property
-    def rejected(self) -> list[Rejection]:
+    def rejected(self) -> list[RejectedRow]:
         """The unusable rows among those parsed so far, in this process and in data workers."""
         rows = torch.nonzero(self._seen > USABLE)[:, 0].tolist()
         return [self._rejection(row, fault) for row in rows if isinstance(fault := self._read(row), MoleculeError)]
@@ -229,9 +229,9 @@ class MoleculeDataset(Samples):
             f"row {self.table.numbers[row]}: {first.detail}"
         )
 
-    def _rejection(self, row: int, fault: MoleculeError) -> Rejection:
+    def _rejection(self, row: int, fault: MoleculeError) -> RejectedRow:
         text = self.table.smiles[row].as_py() or ""
-        return Rejection(int(self.table.numbers[row]), str(fault.reason), fault.detail, text)
+        return RejectedRow(int(self.table.numbers[row]), str(fault.reason), fault.detail, text)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, 
 from graphwright.tasks.spectra.encoded import EncodedSpectrum, encode
 from graphwright.tasks.spectra.prepared import Scaffold, murcko_scaffold
 from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask, TrainingUnit
-from graphwright.tasks.spectra.table import SpectrumTable, read_table
+from graphwright.tasks.spectra.table import SpectrumTable, read_spectrum_table
 from graphwright.tasks.spectra.task import MS2Scaffold
 
 __all__ = [
@@ -20,5 +20,5 @@ __all__ = [
     "TrainingUnit",
     "encode",
     "murcko_scaffold",
-    "read_table",
+    "read_spectrum_table",
 ]

@@ -26,7 +26,7 @@ from graphwright.tasks.spectra.encoded import (
 )
 from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask
 from graphwright.tasks.spectra.table import SpectrumTable, element_codes
-from graphwright.tasks.task import Rejection, Samples
+from graphwright.tasks.task import RejectedRow, Samples
 
 
 class NoSpectrumError(ValueError):
@@ -67,7 +67,7 @@ class SpectrumDataset(Samples):
         units: Sequence[NDArray[np.int64]],
         vocabulary: Vocabulary,
         settings: SpectrumTask,
-        rejected: Sequence[Rejection],
+        rejected: Sequence[RejectedRow],
     ) -> None:
         self.table, self.units, self.vocabulary, self.settings = table, units, vocabulary, settings
         self._rejected = list(rejected)
@@ -94,7 +94,7 @@ class SpectrumDataset(Samples):
         return self.scaffold(int(self.units[index][0]))
 
     @property
-    def rejected(self) -> list[Rejection]:
+    def rejected(self) -> list[RejectedRow]:
         """The unusable rows of the table among those asked for."""
         return self._rejected
 

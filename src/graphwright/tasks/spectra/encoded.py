@@ -12,13 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphwright.decoding import Formula as Bound
-from graphwright.decoding import FormulaRule
+from graphwright.decoding import Formula, FormulaRule
 from graphwright.graphs import Vocabulary
 from graphwright.models import SpectrumInputs
 from graphwright.spectra import (
     ELEMENTS,
-    Formula,
+    Composition,
     Origin,
     Spectrum,
     SpectrumError,
@@ -69,10 +68,10 @@ class EncodedSpectrum:
         """(n,) whether a sub-formula is known of a peak."""
         return np.asarray(self.peaks[:, 2:].any(1))
 
-    def subformulas(self) -> list[Formula | None]:
+    def subformulas(self) -> list[Composition | None]:
         """The sub-formula of every peak, as far as `ELEMENTS` go."""
         counts = np.rint(self.peaks[:, 2:] * np.array(ELEMENT_SCALES)).astype(int).tolist()
-        return [Formula.of(dict(zip(ELEMENTS, row, strict=True))) if any(row) else None for row in counts]
+        return [Composition.of(dict(zip(ELEMENTS, row, strict=True))) if any(row) else None for row in counts]
 
     def raw(self) -> EncodedSpectrum:
         """The same without element counts."""
@@ -146,13 +145,13 @@ def encode(spectrum: Spectrum, adducts: Sequence[str], most_peaks: int, toleranc
     )
 
 
-def bound(formula: str | None, vocabulary: Vocabulary) -> Bound | None:
+def bound(formula: str | None, vocabulary: Vocabulary) -> Formula | None:
     """At most which atoms a part of a molecule can have; None where that is unknown or leaves nothing."""
     if formula is None:
         return None
     counts = dict(parse_formula(formula).counts)
     hydrogens = counts.pop("H", 0) + counts.pop("D", 0)
-    most = Bound(counts, hydrogens, rule=FormulaRule.AT_MOST)
+    most = Formula(counts, hydrogens, rule=FormulaRule.AT_MOST)
     return most if any(most.most(vocabulary)) else None
 
 
@@ -191,7 +190,7 @@ def spectrum_batch(settings: SpectrumTask, given: Any) -> SpectrumInputs:
     return stack(_all(settings, given))
 
 
-def bounds_of(settings: SpectrumTask, given: Any, vocabulary: Vocabulary) -> list[Bound | None]:
+def bounds_of(settings: SpectrumTask, given: Any, vocabulary: Vocabulary) -> list[Formula | None]:
     """At most which atoms the scaffold of each can have, of what `spectrum_batch` takes; None where unknown."""
     if isinstance(given, SpectrumInputs):
         return [None] * len(given.mask)

@@ -33,7 +33,7 @@ class Scaffold:
 
 
 @dataclass(frozen=True)
-class Structure:
+class MeasuredStructure:
     """What a data set needs to know of a measured molecule."""
 
     connectivity: str
@@ -41,7 +41,7 @@ class Structure:
     scaffold: Scaffold
 
 
-def structure_of(smiles: str) -> Structure:
+def structure_of(smiles: str) -> MeasuredStructure:
     """Connectivity (first block of the InChIKey), formula and scaffold of a SMILES, or a `MoleculeError`."""
     from rdkit import Chem, rdBase
     from rdkit.Chem.rdMolDescriptors import CalcMolFormula
@@ -49,7 +49,7 @@ def structure_of(smiles: str) -> Structure:
     molecule = parse_smiles(smiles)
     with rdBase.BlockLogs():
         key: str = Chem.MolToInchiKey(molecule)  # type: ignore[no-untyped-call]
-    return Structure(
+    return MeasuredStructure(
         key.partition("-")[0] or Chem.MolToSmiles(molecule, isomericSmiles=False),
         CalcMolFormula(molecule).partition("+")[0].partition("-")[0],
         murcko_scaffold(molecule),
@@ -175,7 +175,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     yield from (_faulty(problem) for problem in problems)
 
 
-def _structure(smiles: str | None) -> Structure | str:
+def _structure(smiles: str | None) -> MeasuredStructure | str:
     """The structure of a SMILES, or what is wrong with it."""
     if smiles is None:
         return "no structure: a SMILES was expected, for the scaffold"
@@ -194,7 +194,7 @@ def _faulty(problem: SpectrumError) -> dict[str, Any]:
     }
 
 
-def _row(spectrum: Spectrum, structure: Structure | str) -> dict[str, Any]:
+def _row(spectrum: Spectrum, structure: MeasuredStructure | str) -> dict[str, Any]:
     try:
         tidy = clean(spectrum)
     except ValueError as error:

@@ -19,7 +19,7 @@ from graphwright.spectra import AnnotatedPeaks, load_annotated
 from graphwright.spectra.spectrum import MOST_MZ
 from graphwright.tasks.spectra.prepared import prepared
 from graphwright.tasks.split import SPLIT_NAMES, Split, check_names
-from graphwright.tasks.task import Rejection
+from graphwright.tasks.task import RejectedRow
 
 BOUNDS: dict[Split, tuple[float, float]] = {"train": (0.0, 0.8), "validation": (0.8, 0.9), "test": (0.9, 1.0)}
 HEAVIEST = 118
@@ -95,7 +95,7 @@ class SpectrumTable:
         """SHA-256 of the file."""
         return sha256_of(self.path)
 
-    def rejections(self, elements: Sequence[str], capacity: int) -> list[Rejection]:
+    def rejections(self, elements: Sequence[str], capacity: int) -> list[RejectedRow]:
         """The rows that no sample can be made of, in their order."""
         allowed = np.zeros(HEAVIEST + 1, bool)
         allowed[[number for number, symbol in _numbered() if symbol in elements]] = True
@@ -106,17 +106,17 @@ class SpectrumTable:
         usable = (self.faults == None) & (sizes > 0) & (sizes <= capacity) & (foreign == 0)  # noqa: E711
         return [self._rejection(row, elements, capacity) for row in np.flatnonzero(~usable).tolist()]
 
-    def _rejection(self, row: int, elements: Sequence[str], capacity: int) -> Rejection:
+    def _rejection(self, row: int, elements: Sequence[str], capacity: int) -> RejectedRow:
         size = int(self.atoms.lengths[row])
         if self.faults[row] is not None:
             reason, _, detail = str(self.faults[row]).partition(": ")
-            return Rejection(row, reason, detail or reason)
+            return RejectedRow(row, reason, detail or reason)
         if not size:
-            return Rejection(row, "no scaffold", f"{self.identifiers[row]} has no scaffold")
+            return RejectedRow(row, "no scaffold", f"{self.identifiers[row]} has no scaffold")
         if size > capacity:
-            return Rejection(row, "too large", f"{size} scaffold atoms, at most {capacity} are allowed")
+            return RejectedRow(row, "too large", f"{size} scaffold atoms, at most {capacity} are allowed")
         strange = next(symbol for symbol in _symbols(self.atoms[row].tolist()) if symbol not in elements)
-        return Rejection(row, "unknown element", f"{strange} is not one of {' '.join(elements)}")
+        return RejectedRow(row, "unknown element", f"{strange} is not one of {' '.join(elements)}")
 
 
 def fold_place(formula: str) -> float:
@@ -125,7 +125,7 @@ def fold_place(formula: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def read_table(path: Path, tolerance: float) -> SpectrumTable:
+def read_spectrum_table(path: Path, tolerance: float) -> SpectrumTable:
     """The spectra of a file with structures, whatever of the formats it is in."""
     ready = prepared(path, tolerance)
     peaks = load_annotated(ready)

@@ -28,7 +28,7 @@ from graphwright.tasks.spectra.encoded import EncodedSpectrum, bounds_of, descri
 from graphwright.tasks.spectra.memory import bags_of_words, spectrum_memory
 from graphwright.tasks.spectra.prepared import find_spectra
 from graphwright.tasks.spectra.settings import SpectrumTask, TrainingUnit
-from graphwright.tasks.spectra.table import SpectrumTable, read_table
+from graphwright.tasks.spectra.table import SpectrumTable, read_spectrum_table
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import BadInput, Baseline, NamedInput, register_task
 
@@ -312,4 +312,4 @@ class MS2Scaffold(MoleculeTask):
 
 @cache
 def _table(path: Path, tolerance: float) -> SpectrumTable:
-    return read_table(path, tolerance)
+    return read_spectrum_table(path, tolerance)

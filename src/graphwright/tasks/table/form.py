@@ -377,7 +377,7 @@ def _to_nearest(query: Floats, references: Floats, real: NDArray[np.bool_]) -> F
     return distances
 
 
-def likeness_of(form: Form) -> Likeness:
+def form_likeness(form: Form) -> Likeness:
     """How inputs of a form are compared."""
     match form.kind:
         case InputKind.VECTOR:

@@ -19,7 +19,7 @@ from graphwright.settings import CORES, ENCODERS, DataSettings, InputForm, Model
 from graphwright.tasks.likeness import Likeness
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.table.file import EDGES, GRAPH, NODES, RowError, read_table
-from graphwright.tasks.table.form import Form, InputKind, Value, as_rows, likeness_of
+from graphwright.tasks.table.form import Form, InputKind, Value, as_rows, form_likeness
 from graphwright.tasks.table.understood import (
     TableDataset,
     TableSample,
@@ -30,7 +30,7 @@ from graphwright.tasks.table.understood import (
     rejection,
     understand,
 )
-from graphwright.tasks.task import BadInput, Choice, NamedInput, Rejection, Task, draw_text, register_task
+from graphwright.tasks.task import BadInput, Choice, NamedInput, RejectedRow, Task, draw_text, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,9 +137,9 @@ class Table(Task):
 
     def likeness(self) -> Likeness:
         """By whatever the columns hold."""
-        return likeness_of(self.form)
+        return form_likeness(self.form)
 
-    def rejections(self) -> list[Rejection]:
+    def rejections(self) -> list[RejectedRow]:
         """The unusable rows of all splits."""
         return self.understood.all_rejected()
 

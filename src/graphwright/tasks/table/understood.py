@@ -29,7 +29,7 @@ from graphwright.tasks.table.file import (
     target_of,
 )
 from graphwright.tasks.table.form import Form, Value, find_form
-from graphwright.tasks.task import Rejection, Samples
+from graphwright.tasks.task import RejectedRow, Samples
 
 SPLIT, ID = "split", "id"
 NOT_YET = ("attributes", "smiles_target")
@@ -84,14 +84,14 @@ class Understood:
     target: tuple[str, ...]
     by_column: bool
     samples: dict[Split, list[TableSample]]
-    rejected: dict[Split | None, list[Rejection]]
+    rejected: dict[Split | None, list[RejectedRow]]
 
     @property
     def path(self) -> Path:
         """The file."""
         return self.file.path
 
-    def all_rejected(self) -> list[Rejection]:
+    def all_rejected(self) -> list[RejectedRow]:
         """Of every split, in the file's order."""
         return sorted((each for rows in self.rejected.values() for each in rows), key=lambda each: each.row)
 
@@ -150,7 +150,7 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
     fitting = [graph for graph in fitting if graph.size <= capacity]
     vocabulary = _vocabulary(settings, fitting)
     samples: dict[Split, list[TableSample]] = {split: [] for split in SPLITS}
-    rejected: dict[Split | None, list[Rejection]] = {None: [], **{split: [] for split in SPLITS}}
+    rejected: dict[Split | None, list[RejectedRow]] = {None: [], **{split: [] for split in SPLITS}}
     for row, number, split, graph in zip(file.rows, file.numbers, splits, graphs, strict=True):
         fault = next((each for each in (row, split, graph) if isinstance(each, RowError)), None)
         if fault is None:
@@ -166,9 +166,9 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
     return Understood(file, form, vocabulary, capacity, target, by_column, samples, rejected)
 
 
-def rejection(path: Path, number: int, fault: RowError) -> Rejection:
+def rejection(path: Path, number: int, fault: RowError) -> RejectedRow:
     """A fault with its place."""
-    return Rejection(number, fault.reason, f"{path}, row {number}, {fault}")
+    return RejectedRow(number, fault.reason, f"{path}, row {number}, {fault}")
 
 
 def input_columns(settings: TableTask, file: TableFile) -> tuple[str, ...]:
@@ -325,7 +325,7 @@ class TableDataset(Samples):
         return self.samples[at]
 
     @property
-    def rejected(self) -> list[Rejection]:
+    def rejected(self) -> list[RejectedRow]:
         """The unusable rows of the split, and those whose split nobody can tell."""
         return [*self.understood.rejected[self.split], *self.understood.rejected[None]]
 

@@ -33,11 +33,11 @@ class BuildError(RuntimeError):
     """The kernels could not be compiled, and why."""
 
 
-def build() -> Path:
+def build_library() -> Path:
     """The compiled library, from the cache if it was built before by this compiler for this processor."""
     compiler = find_compiler()
     try:
-        target = cache_folder() / f"kernels-{fingerprint(compiler)}.so"
+        target = cache_folder() / f"kernels-{build_fingerprint(compiler)}.so"
     except NoCacheError as error:
         raise BuildError(str(error)) from error
     if not target.exists():
@@ -63,7 +63,7 @@ def find_compiler() -> str:
     raise BuildError(f"no C++ compiler {named!r} ($CXX)" if named else "no C++ compiler on the path")
 
 
-def fingerprint(compiler: str) -> str:
+def build_fingerprint(compiler: str) -> str:
     """A hash of what the result depends on: sources, flags, compiler, and what -march=native means here."""
     digest = hashlib.sha256()
     for source in sorted(SOURCES.glob("*.[ch]pp")):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from graphwright.transport.native.build import BuildError, build
+from graphwright.transport.native.build import BuildError, build_library
 
 if TYPE_CHECKING:
     from graphwright.transport.problem import QuadraticForm
@@ -223,11 +223,11 @@ def kernels_for(tensor: Tensor) -> Kernels | None:
         or type(tensor) not in (Tensor, torch.nn.Parameter)
     ):
         return None
-    return load()
+    return load_kernels()
 
 
 @functools.cache
-def load() -> Kernels | None:
+def load_kernels() -> Kernels | None:
     """Build or find the library; without one, say why in one line and let torch do the work.
 
     GRAPHWRIGHT_NATIVE=off asks for torch.
@@ -244,12 +244,12 @@ def load() -> Kernels | None:
 
 def _opened() -> ctypes.CDLL:
     """The library; a cached file that cannot be opened is built anew, once."""
-    path = build()
+    path = build_library()
     try:
         return ctypes.CDLL(str(path))
     except OSError:
         path.unlink(missing_ok=True)
-        return ctypes.CDLL(str(build()))
+        return ctypes.CDLL(str(build_library()))
 
 
 def _threads(operations: int) -> int:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.settings import load_run
 from graphwright.tasks import task_of
-from graphwright.tasks.molecules import BITS, Fingerprint2Molecule, FingerprintTask, NoMoleculeError
+from graphwright.tasks.molecules import BITS, Fingerprint2Molecule, FingerprintTask, NoUsableMoleculeError
 from graphwright.tasks.molecules.dataset import pack, read_molecule, unpack
 from tiny_molecules import BAD, SMILES, tiny_file, write_molecules
 
@@ -99,17 +99,17 @@ def test_a_file_without_a_usable_row_says_why(tmp_path):
     task = task_of(FingerprintTask(data=str(path), capacity=9, elements="C"))
     for limit in (None, 10):
         with pytest.raises(
-            NoMoleculeError, match=r"no usable molecule in 3 rows \(2 too large, 1 unparsable\); row 1: "
+            NoUsableMoleculeError, match=r"no usable molecule in 3 rows \(2 too large, 1 unparsable\); row 1: "
         ):
             task.data("train", limit=limit)
-    with pytest.raises(NoMoleculeError, match=r"bad.csv has no row in this split"):
+    with pytest.raises(NoUsableMoleculeError, match=r"bad.csv has no row in this split"):
         task.data("test")
 
 
 def test_a_file_without_any_atom_says_why_before_elements_are_asked_for(tmp_path):
     path = write_molecules(tmp_path / "bad.csv", ["xx", "yy"])
     with pytest.raises(
-        NoMoleculeError, match=r"bad.csv has no usable molecule in 2 rows \(2 unparsable\); row 1: 'xx'"
+        NoUsableMoleculeError, match=r"bad.csv has no usable molecule in 2 rows \(2 unparsable\); row 1: 'xx'"
     ):
         _ = task_of(FingerprintTask(data=str(path))).vocabulary
 

@@ -269,9 +269,12 @@ def test_a_folder_of_something_else_is_not_touched(sources, tmp_path):
 
 def test_two_processes_cannot_prepare_one_folder(sources, tmp_path):
     pytest.importorskip("fcntl")
-    from graphwright.tasks.molecules.prepare.folder import locked
+    from graphwright.tasks.molecules.prepare.folder import lock_preparation
 
-    with locked(tmp_path / "out"), pytest.raises(ManifestError, match="is being prepared by another process"):
+    with (
+        lock_preparation(tmp_path / "out"),
+        pytest.raises(ManifestError, match="is being prepared by another process"),
+    ):
         run(sources, tmp_path / "out")
     run(sources, tmp_path / "out")
 

@@ -9,7 +9,7 @@ from graphwright.tasks.molecules.prepare.batch import (
     prepare_batch,
 )
 from graphwright.tasks.molecules.prepare.folder import Manifest, ManifestError, read_manifest
-from graphwright.tasks.molecules.prepare.run import Prepared, Progress, prepare
+from graphwright.tasks.molecules.prepare.run import PreparationProgress, Prepared, prepare
 from graphwright.tasks.molecules.prepare.sources import Source, SourceError
 
 __all__ = [
@@ -17,11 +17,11 @@ __all__ = [
     "InProcess",
     "Manifest",
     "ManifestError",
+    "PreparationProgress",
     "PrepareSettings",
     "Prepared",
     "PreparedBatch",
     "Processes",
-    "Progress",
     "RayCluster",
     "RowBatch",
     "Source",

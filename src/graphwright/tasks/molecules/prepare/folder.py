@@ -131,7 +131,7 @@ def refuse_difference(folder: Path, before: Manifest, now: Manifest) -> None:
             raise ManifestError(f"{folder} was started with {field} {was}, this is {is_now}. {again}")
 
 
-def locked(folder: Path) -> AbstractContextManager[None]:
+def lock_preparation(folder: Path) -> AbstractContextManager[None]:
     """A preparation's folder for this process alone."""
     return lock_folder(folder, ManifestError(f"{folder} is being prepared by another process"))
 

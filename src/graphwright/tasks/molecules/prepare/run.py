@@ -23,7 +23,7 @@ from graphwright.tasks.molecules.prepare.duplicates import remove_duplicates
 from graphwright.tasks.molecules.prepare.folder import (
     SHARDS,
     Manifest,
-    locked,
+    lock_preparation,
     open_folder,
     prefixes,
     write_manifest,
@@ -47,7 +47,7 @@ BATCH_ROWS = 1024
 
 
 @dataclass(frozen=True)
-class Progress:
+class PreparationProgress:
     """How far a preparation has come; `fraction` is of all bytes of all sources."""
 
     stage: str
@@ -86,7 +86,7 @@ def prepare(
     settings: PrepareSettings,
     engine: Engine,
     *,
-    report: Callable[[Progress], None] = lambda _: None,
+    report: Callable[[PreparationProgress], None] = lambda _: None,
     stopped: Stopped = lambda: False,
     work: Work = measured_batch,
 ) -> Prepared:
@@ -95,7 +95,7 @@ def prepare(
     When `stopped` says so, it ends with KeyboardInterrupt between two batches: calling it again goes on from the
     last whole shard. What comes out depends on neither engine, interruptions nor time.
     """
-    with locked(out):
+    with lock_preparation(out):
         manifest = open_folder(out, Manifest.of(sources, settings))
         usage = UsageTotal()
         if not manifest.complete:
@@ -116,7 +116,7 @@ class _Session:
     out: Path
     settings: PrepareSettings
     engine: Engine
-    report: Callable[[Progress], None]
+    report: Callable[[PreparationProgress], None]
     stopped: Stopped
     work: Work
     usage: UsageTotal
@@ -135,7 +135,7 @@ class _Session:
 
             def show(fraction: float, before: int = before, size: int = sizes[index]) -> None:
                 share = (before + fraction * size) / sum(sizes)
-                self.report(Progress("preparing", share, self.molecules, self.rejected))
+                self.report(PreparationProgress("preparing", share, self.molecules, self.rejected))
 
             if not (found[index] and found[index][-1].last):
                 self._source(index, source, len(found[index]), show)
@@ -193,7 +193,9 @@ class _Session:
         records = list(read_records(self.out / SHARDS))
 
         def advance(done: int) -> None:
-            self.report(Progress("removing duplicates", done / len(records), self.molecules, self.rejected))
+            self.report(
+                PreparationProgress("removing duplicates", done / len(records), self.molecules, self.rejected)
+            )
             if self.stopped():
                 raise KeyboardInterrupt
 

@@ -1,0 +1,31 @@
+"""Two things never share a name, so that a name found by search is the thing that was meant."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import graphwright
+
+PACKAGE = Path(graphwright.__file__).parent
+ALLOWED = {
+    "declare": "every command's module has its own, and cli/main calls them alike",
+    "run": "every command's module has its own, and cli/main calls them alike",
+    "main": "where a process begins: the command line, and the server's worker",
+    "load": "graphwright.load is for users; a checkpoint's is called by its module, checkpoints.load",
+}
+
+
+def definitions() -> dict[str, list[str]]:
+    """Where every public class and function at the top of a module is defined; a re-export is no definition."""
+    found = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
+                found[node.name].append(path.relative_to(PACKAGE).as_posix())
+    return found
+
+
+def test_no_two_modules_define_the_same_name():
+    shared = {name: modules for name, modules in definitions().items() if len(set(modules)) > 1}
+    assert {name: modules for name, modules in shared.items() if name not in ALLOWED} == {}
+    assert set(ALLOWED) <= set(shared), "an allowed name that is no longer shared"
