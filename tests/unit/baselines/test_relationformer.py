@@ -97,7 +97,7 @@ def test_the_settings_reach_the_model():
     model = build(run)
     assert isinstance(model.matcher, LabelProbabilityMatcher)
     used = model.criterion.keywords["settings"]
-    assert (used.nodes, used.relations, used.none_weight, used.negatives) == (2, 0.7, 0.25, 5)
+    assert (used.node_labels, used.adjacency, used.none_weight, used.negatives) == (2, 0.7, 0.25, 5)
     assert isinstance(model.predictor.decoder, RelationDecoder)
 
 

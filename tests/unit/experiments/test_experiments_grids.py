@@ -181,7 +181,7 @@ def test_the_comparison_has_every_way_to_find_a_plan():
     for each in configurations:
         if each.trained:
             matching = each.jobs[0].run.matching
-            options = (matching.kind.value, matching.plan.value, matching.linear_costs)
+            options = (matching.kind, matching.plan.value, matching.linear_costs)
             learned = matching.kind == "learned"
             found.setdefault(each.column, {})[each.method] = options if learned else options[:1]
     assert any(methods == every for methods in found.values())
