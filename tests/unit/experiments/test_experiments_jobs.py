@@ -212,8 +212,8 @@ def test_a_failure_is_put_on_record_and_tried_again(tmp_path, monkeypatch):
 LOCKING = """
 import sys
 from pathlib import Path
-from graphwright.experiments.store import locked
-with locked(Path(sys.argv[1])):
+from graphwright.experiments.store import lock_job
+with lock_job(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
 """
