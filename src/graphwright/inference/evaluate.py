@@ -25,30 +25,17 @@ from graphwright.tasks.membership import Membership
 from graphwright.tasks.spectra.molecule_means import molecule_means
 from graphwright.transport import aligning_plan, round_to_permutation
 
-OWN = {
-    "validity": "valid molecules, %",
-    "same_fingerprint": "same fingerprint, %",
-    "tanimoto": "Tanimoto similarity of the fingerprints",
-    "top5": "truth among the first 5 candidates, %",
-    "top10": "truth among the first 10 candidates, %",
-    "decode_proved": "proved to be the likeliest molecule, %",
-    "reproduced": "answers that have exactly the given fingerprint, %",
-    "alternatives": "candidates that have exactly the given fingerprint",
+SECONDS = {
     "decode_seconds_median": "seconds for one answer, median",
     "decode_seconds_p99": "seconds for one answer, 99th percentile",
 }
-"""What only some tasks and decoders have, as pages and cards name it."""
+"""Figures of a decoder that takes its time, as pages and cards name them."""
 STARTS = 4
 SAMPLES = 1000
 """How many samples of a model's own data to look at if nobody says."""
 TOPS = (5, 10)
-OF_FINGERPRINTS = ("same_fingerprint", "tanimoto")
+FINGERPRINT_METRICS = ("same_fingerprint", "tanimoto")
 """Metrics that are 1 where an answer has the fingerprint that was given."""
-
-
-def titles() -> dict[str, str]:
-    """What figures are called on pages and cards, in the order in which they are shown."""
-    return {metric.name: metric.heading for metric in METRICS.entries()} | OWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +129,11 @@ class Evaluated:
     membership: Membership | None = None
     decoder: Decoder = Decoder.PLAIN
 
+    def titles(self) -> dict[str, str]:
+        """What figures are called on pages and cards, in the order in which they are shown."""
+        common = {metric.name: metric.heading for metric in METRICS.entries()}
+        return common | {extra.name: extra.title for extra in self.extras} | SECONDS
+
     def figures(self) -> dict[str, Any]:
         """The contract of `graphwright evaluate --json`: the report's figures, then the task's own."""
         facts = {"task": self.model.task.name} | self.evaluation.report.to_json()
@@ -202,7 +194,7 @@ def evaluate_saved(
     )
     extras = [*model.task.extras(evaluation.predicted, evaluation.targets), *_tops(evaluation)]
     if decoder is Decoder.VALID:
-        extras.append(Extra("decode_proved", _proved(evaluation)))
+        extras.append(Extra("decode_proved", "proved to be the likeliest molecule, %", _proved(evaluation)))
     if decoder is Decoder.FINGERPRINT:
         extras = _checked(extras, evaluation)
     membership = data.membership(evaluation.indices)
@@ -223,7 +215,10 @@ def _tops(evaluation: Evaluation) -> list[Extra]:
             for ranked, truth in zip(evaluation.ranked, evaluation.targets, strict=True)
         ]
     )
-    return [Extra(f"top{count}", (ranks < count).astype(np.float64)) for count in TOPS]
+    return [
+        Extra(f"top{count}", f"truth among the first {count} candidates, %", (ranks < count).astype(np.float64))
+        for count in TOPS
+    ]
 
 
 def _proved(evaluation: Evaluation) -> NDArray[np.float64]:
@@ -241,11 +236,18 @@ def _checked(extras: list[Extra], evaluation: Evaluation) -> list[Extra]:
     reproduced = np.array([each[0].checked for each in answers], np.float64)
     return [
         *(
-            replace(extra, values=np.maximum(extra.values, reproduced)) if extra.name in OF_FINGERPRINTS else extra
+            replace(extra, values=np.maximum(extra.values, reproduced))
+            if extra.name in FINGERPRINT_METRICS
+            else extra
             for extra in extras
         ),
-        Extra("reproduced", reproduced),
-        Extra("alternatives", np.array(having, np.float64), share=False),
+        Extra("reproduced", "answers that have exactly the given fingerprint, %", reproduced),
+        Extra(
+            "alternatives",
+            "candidates that have exactly the given fingerprint",
+            np.array(having, np.float64),
+            share=False,
+        ),
     ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import Checkpoint, compacted
 from graphwright.inference.decoders import Decoder, check_decoder
-from graphwright.inference.evaluate import Evaluated, evaluate_saved, titles
+from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import MODEL_NAME, PREDICTOR, SavedModel, load_model, log_beside
 from graphwright.inference.record import run_record, sessions_of
 from graphwright.known import Library, Memory, Recogniser
@@ -64,11 +64,11 @@ def write_model(source: Path, out: Path, samples: int | None, decoder: Decoder) 
     log = log_beside(str(source))
     if log.exists():
         (out / "log.csv").write_bytes(log.read_bytes())
-    (out / "README.md").write_text(_card(out.name, record, model))
+    (out / "README.md").write_text(_card(out.name, record, result.titles(), model))
     return result
 
 
-def _card(name: str, record: dict[str, object], model: SavedModel) -> str:
+def _card(name: str, record: dict[str, object], titles: Mapping[str, str], model: SavedModel) -> str:
     settings, figures = record["settings"], record["test"]
     assert isinstance(settings, dict)
     assert isinstance(figures, dict)
@@ -84,9 +84,9 @@ def _card(name: str, record: dict[str, object], model: SavedModel) -> str:
         "table": "inputs.csv",
     }
     example = examples[settings["task"]["kind"]]
-    rows = _rows(figures, "")
+    rows = _rows(figures, titles, "")
     if "per_molecule" in figures:
-        rows += _rows(figures["per_molecule"], ", mean over molecules")
+        rows += _rows(figures["per_molecule"], titles, ", mean over molecules")
     limits = [model.task.limits, RECOGNISED if "temperature" in record else INDEPENDENT]
     if record["decoder"] == Decoder.KNOWN and model.memory is not None:
         limits.append(REMEMBERED.format(count=len(model.memory.indices)))
@@ -121,10 +121,10 @@ Settings, commit and data hash are in `record.json`, the training log in `log.cs
 """
 
 
-def _rows(figures: dict[str, Any], of: str) -> list[str]:
+def _rows(figures: dict[str, Any], titles: Mapping[str, str], of: str) -> list[str]:
     """Lines of a table: name, mean, interval."""
     rows = []
-    for key, text in titles().items():
+    for key, text in titles.items():
         if figures.get(key) is not None:
             interval = figures.get(f"{key}_interval")
             shown = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""

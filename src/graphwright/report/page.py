@@ -8,13 +8,13 @@ import io
 import platform
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from graphwright import __version__
 from graphwright.inference.decoders import Decoder
-from graphwright.inference.evaluate import Evaluated, evaluate_saved, titles
+from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import load_model
 from graphwright.report.plots import learning_curves, plan_heat_map
 from graphwright.report.sheet import comparison_sheet, pick_examples
@@ -43,7 +43,7 @@ def write_report(run_folder: Path, out: Path, samples: int | None, title: str) -
     examples = pick_examples(result.evaluation.report)
     sections = [
         ("Learning", _image(learning_curves(records), "learning curves")),
-        ("Figures on unseen samples", _figures(result.figures())),
+        ("Figures on unseen samples", _figures(result)),
         ("Input, prediction, truth", _legend() + _image(comparison_sheet(result, examples), "examples")),
         ("A transport plan", _plan_text() + _image(plan_heat_map(result, examples[0]), "plan")),
         ("Time", _timings(records, len(result.evaluation.targets), seconds)),
@@ -71,9 +71,9 @@ labels.</p>
 """
 
 
-def _figures(facts: dict[str, Any]) -> str:
-    rows = []
-    for name, text in titles().items():
+def _figures(result: Evaluated) -> str:
+    facts, rows = result.figures(), []
+    for name, text in result.titles().items():
         if facts.get(name) is None:
             continue
         interval = facts.get(f"{name}_interval")

@@ -64,6 +64,8 @@ def no_preset(name: str, shown: str) -> SettingsError:
 CONFIG = "config.yaml"
 CONFIGS = (CONFIG, "config.json")
 """What a run folder's settings are called, and were."""
+COUNTED = ("model.known_graphs",)
+"""Settings that a run finds out by itself."""
 
 
 def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
@@ -74,11 +76,19 @@ def load_run(source: str, overrides: Sequence[Override] = ()) -> Run:
     instance; and coloring15 for the preset of the next larger size, made for 15 regions.
     Overrides that give a budget (epochs, steps or minutes) replace the budget underneath.
     """
+    _refuse_counted(overrides)
     data = data_settings(source)
     if data is None:
         return apply([*_layers(settings_file(source)), overrides])
     below = [] if data.preset is None else _layers(_preset(data.preset).path)
     return apply([*below, data.overrides, overrides])
+
+
+def _refuse_counted(given: Sequence[Override]) -> None:
+    """A run's own file holds what was counted for it. From anybody else it would be replaced without a word."""
+    for override in given:
+        if override.key in COUNTED and str(override.value) != str(override.option.default):
+            raise SettingsError(f"{override.shown} cannot be set: a run counts it in its training data")
 
 
 def settings_file(source: str) -> Path:
@@ -116,6 +126,8 @@ def data_settings(source: str) -> DataSettings | None:
 def _layers(path: Path) -> list[Layer]:
     """A file's settings, above those of the presets that it starts from."""
     found = read_settings(path)
+    if path.name not in CONFIGS:
+        _refuse_counted(found.overrides)
     if found.preset is None:
         return [found.overrides]
     name = str(found.preset.value)

@@ -19,6 +19,9 @@ SPLIT_NAMES: dict[str, Split] = {
     "test": "test",
 }
 """What a split may be called in a file."""
+StoredSplit = Literal["train", "val", "test"]
+STORED_SPLITS: tuple[StoredSplit, ...] = get_args(StoredSplit)
+"""What the splits are called in the files of molecules that graphwright writes and ships."""
 
 
 def check_split(split: str) -> None:

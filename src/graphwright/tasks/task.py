@@ -125,9 +125,13 @@ class BadInput:
 
 @dataclass(frozen=True, eq=False)
 class Extra:
-    """A metric that only this task has: values (m,), one per sample, shares in 0..1 if `share`."""
+    """A metric that only this task has: values (m,), one per sample, shares in 0..1 if `share`.
+
+    title: what pages and cards call it.
+    """
 
     name: str
+    title: str
     values: NDArray[np.float64]
     share: bool = True
 

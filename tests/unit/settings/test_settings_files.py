@@ -133,6 +133,20 @@ def test_a_run_folder_stands_for_its_settings(tmp_path):
     assert load_run(str(tmp_path / "config.yaml")) == run
 
 
+def test_what_a_run_counts_is_read_from_its_own_file_and_refused_from_anybody_else(tmp_path):
+    run = load_run("coloring20")
+    counted = run.model_copy(update={"model": run.model.model_copy(update={"known_graphs": 7})})
+    (tmp_path / "config.yaml").write_text(to_yaml(counted))
+    assert load_run(str(tmp_path)) == counted
+    with pytest.raises(SettingsError, match=r"^--model\.known_graphs cannot be set: a run counts it"):
+        load_run("coloring20", [Override("model.known_graphs", "7")])
+    (tmp_path / "my.yaml").write_text("model:\n  known_graphs: 7\n")
+    with pytest.raises(SettingsError, match=r"my\.yaml:2: model\.known_graphs cannot be set"):
+        load_run(str(tmp_path / "my.yaml"))
+    (tmp_path / "my.yaml").write_text(to_yaml(run))
+    assert load_run(str(tmp_path / "my.yaml")) == run
+
+
 def test_an_older_run_folder_has_json(tmp_path):
     run = load_run("coloring20-paper")
     (tmp_path / "config.json").write_text(run.model_dump_json(indent=2))

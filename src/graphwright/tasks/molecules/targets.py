@@ -138,9 +138,9 @@ def chemistry_extras(predicted: Sequence[Graph], targets: Sequence[Graph]) -> li
     """Validity, same fingerprint, Tanimoto similarity."""
     found = chemistry_metrics(predicted, targets)
     return [
-        Extra("validity", found.valid.astype(np.float64)),
-        Extra("same_fingerprint", found.same_fingerprint.astype(np.float64)),
-        Extra("tanimoto", found.tanimoto, share=False),
+        Extra("validity", "valid molecules, %", found.valid.astype(np.float64)),
+        Extra("same_fingerprint", "same fingerprint, %", found.same_fingerprint.astype(np.float64)),
+        Extra("tanimoto", "Tanimoto similarity of the fingerprints", found.tanimoto, share=False),
     ]
 
 

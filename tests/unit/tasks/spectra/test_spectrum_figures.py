@@ -33,7 +33,7 @@ def test_means_over_molecules_are_those_by_hand(spectra_file):
     predicted = [targets[0] for _ in targets]
     membership = data.membership(range(len(data)))
     assert membership.molecules == [data[at].molecule for at in range(len(data))]
-    extra = Extra("tanimoto", np.arange(len(data), dtype=float), share=False)
+    extra = Extra("tanimoto", "Tanimoto similarity", np.arange(len(data), dtype=float), share=False)
     facts = molecule_means(evaluate_graphs(predicted, targets), [extra], membership)
     right = np.array([is_isomorphic(one, other) for one, other in zip(predicted, targets, strict=True)])
     names = np.array(membership.molecules)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from graphwright.files import replacing
 from graphwright.tasks.molecules.prepare.batch import BLOCK_ROWS, SCHEMA
 from graphwright.tasks.molecules.prepare.rejection import ReasonCount
-from graphwright.tasks.molecules.prepare.standard import SPLIT_NAMES
+from graphwright.tasks.split import STORED_SPLITS
 
 KEY = b"graphwright.shard"
 
@@ -23,7 +23,7 @@ class ShardRecord(BaseModel):
 
     source: position in the list of sources. number: counts the shards of a source from 0.
     first, rows: the rows of the source that it stands for, numbered from 1. last: the source ends with them.
-    molecules: by split, in the order of `SPLIT_NAMES`. rejected: duplicates included.
+    molecules: by split, in the order of `STORED_SPLITS`. rejected: duplicates included.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,7 +44,7 @@ class ShardRecord(BaseModel):
 
 def by_split(molecules: pa.Table) -> list[pa.Table]:
     """Molecules of each split, their order kept."""
-    return [molecules.filter(pc.equal(molecules["split"], split)) for split in SPLIT_NAMES]
+    return [molecules.filter(pc.equal(molecules["split"], split)) for split in STORED_SPLITS]
 
 
 def write_shard(folder: Path, parts: Sequence[pa.Table], record: ShardRecord) -> None:

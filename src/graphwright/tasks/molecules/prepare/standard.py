@@ -6,21 +6,18 @@ import hashlib
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphwright.graphs.molecules import MoleculeError, parse_smiles
 from graphwright.tasks.molecules.prepare.rejection import RejectedMoleculeError, RejectionReason
+from graphwright.tasks.split import StoredSplit
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
     from rdkit.Chem.MolStandardize.rdMolStandardize import Uncharger
 
-SplitName = Literal["train", "val", "test"]
-"""As in the column `split` of the data files that ship with graphwright."""
-
-SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
 SPLIT_RULE = "sha256('f2m-split:' + InChIKey first block), first 8 bytes, big endian, % 100: 0-95, 96-97, 98-99"
 
 
@@ -36,7 +33,7 @@ def connectivity_hash(block: str) -> int:
     return int.from_bytes(hashlib.sha256(b"f2m-split:" + block.encode()).digest()[:8], "big")
 
 
-def split_of(connectivity: int) -> SplitName:
+def split_of(connectivity: int) -> StoredSplit:
     """The split of a `connectivity_hash`: 96 % train, 2 % validation, 2 % test."""
     part = connectivity % 100
     if part < 96:

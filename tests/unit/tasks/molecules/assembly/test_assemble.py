@@ -145,7 +145,6 @@ def test_environments_are_listed_in_time_or_not_at_all(inventive):
 
 
 def test_a_fingerprint_that_allows_very_many_environments_keeps_to_its_time():
-    """So many that listing them took 40 times as long as there was, before any program."""
     many = np.unique(np.concatenate([active_bits(parse_smiles(smiles)) for smiles in DRUGS.values()]))
     start = time.perf_counter()
     hurried = assemble(many, shipped_alphabet(), 60, Limits(seconds=0.5))
