@@ -20,7 +20,8 @@ from graphwright.cli.process import patient_bar
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import Decoder
-from graphwright.inference.model import PredictedGraph, SavedModel, load_model
+from graphwright.inference.model import SavedModel, load_model
+from graphwright.inference.predicted import PredictedGraph
 from graphwright.tasks import BadInput, NamedInput, Task
 
 BATCH = 128
@@ -129,7 +130,7 @@ def _predict(
     with patient_bar("predicting", len(inputs)) as advance:
         for start in range(0, len(inputs), BATCH):
             values = [each.value for each in inputs[start : start + BATCH]]
-            graphs += model.predict(values, top=top, decoder=decoder, formula=formula, seconds=seconds)
+            graphs += model.predict(values, top=top, decode=decoder, formula=formula, seconds=seconds)
             advance(len(values))
     return graphs
 

@@ -24,13 +24,12 @@ from graphwright.settings import (
     Override,
     Run,
     SettingsError,
-    data_settings,
     load_run,
     presets,
     sections,
 )
-from graphwright.tasks import Choice, task_of
 from graphwright.training.console import Display
+from graphwright.training.fit import chosen
 from graphwright.training.processes import cores, on_cores
 
 OWN = ("--out", "--resume", "--list", "--help")
@@ -144,11 +143,11 @@ def _draw_samples(folder: Path, console: Console) -> None:
 
 
 def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:
-    settings = load_run(source, overrides)
+    load_run(source, overrides)  # errors in the settings come before those about folders
     folder = out or run_folder.default_folder(source)
     run_folder.refuse_used(folder)
-    choice = Choice() if data_settings(source) is None else task_of(settings.task).choice()
-    return PlannedRun(load_run(source, [*choice.overrides, *overrides]), folder, None, choice.lines)
+    plan = chosen(source, overrides)
+    return PlannedRun(plan.run, folder, None, plan.lines)
 
 
 def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:

@@ -234,6 +234,14 @@ class Graph:
     def __hash__(self) -> int:
         return hash((tuple(self.node_names), self.edges.tobytes(), tuple(self.edge_names)))
 
+    def __str__(self) -> str:
+        """Labels of the nodes, and which are joined; edge labels where there are several."""
+        named = len(self.vocabulary.edges) > 2
+        pairs = zip(self.edges.tolist(), self.edge_names, strict=True)
+        edges = ", ".join(f"{i}-{j} {name}" if named else f"{i}-{j}" for (i, j), name in pairs)
+        nodes = ", ".join(f"{at} {name}" for at, name in enumerate(self.node_names))
+        return f"nodes {nodes or 'none'}; edges {edges or 'none'}"
+
     def __repr__(self) -> str:
         return f"Graph({self.size} nodes, {len(self.edges)} edges)"
 

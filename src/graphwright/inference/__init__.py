@@ -3,7 +3,8 @@
 from graphwright.inference.build import build_predictor
 from graphwright.inference.decoders import Decoder
 from graphwright.inference.evaluate import Evaluated, Evaluation, evaluate_predictor, evaluate_saved
-from graphwright.inference.model import PredictedGraph, SavedModel, load_model
+from graphwright.inference.model import SavedModel, load_model
+from graphwright.inference.predicted import PredictedGraph
 
 __all__ = [
     "Decoder",

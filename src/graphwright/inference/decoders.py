@@ -46,6 +46,14 @@ class Decoder(StrEnum):
     """The most probable molecule that has exactly the fingerprint that was given; without one, the nearest."""
 
 
+def decoder_named(name: str) -> Decoder:
+    """The decoder of this name, or an error that names all."""
+    try:
+        return Decoder(name)
+    except ValueError:
+        raise ValueError(f"there is no decoder {name!r}: they are {', '.join(Decoder)}") from None
+
+
 @dataclass(frozen=True)
 class Effort:
     """What one prediction may cost.
@@ -102,6 +110,7 @@ def candidates(
 
     known: where graphs are to be known ones. checking, inputs: where they are to be checked against the inputs.
     """
+    decoder = decoder_named(decoder)
     check_decoder(decoder, vocabulary, checking)
     if decoder is Decoder.PLAIN:
         return plain_candidates(prediction, vocabulary, count, looked_at=effort.looked_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +141,26 @@ def export_model(
     memory: Memory | None = None,
 ) -> None:
     """Write a run's predictor alone, compacted, with what it knows and remembers and how it came about."""
-    model = load_model(source)
-    if isinstance(model.predictor.recogniser, Recogniser):
-        model.predictor.recogniser.graphs.fold()
-    weights = {PREDICTOR + name: tensor for name, tensor in model.predictor.state_dict().items()}
+    _write(load_model(source), folder, record, library, memory)
+
+
+def save_model(model: SavedModel, folder: Path, decoder: Decoder) -> None:
+    """Write a model as `export_model` does, without measuring it anew; figures that it came with go along."""
+    check_decoder(decoder, model.vocabulary, model.checking)
+    handed = decoder is Decoder.KNOWN
+    # Figures are of the decoder that they were made with.
+    same = ("temperature", "test") if decoder is model.decoder else ("temperature",)
+    record = {name: model.facts[name] for name in same if name in model.facts} | {"decoder": decoder.value}
+    _write(model, folder, record, model.known.library if handed else None, model.memory if handed else None)
+
+
+def _write(
+    model: SavedModel, folder: Path, record: Mapping[str, Any], library: Library | None, memory: Memory | None
+) -> None:
+    predictor = deepcopy(model.predictor)  # a model that is saved goes on as it is
+    if isinstance(predictor.recogniser, Recogniser):
+        predictor.recogniser.graphs.fold()
+    weights = {PREDICTOR + name: tensor for name, tensor in predictor.state_dict().items()}
     tensors = compacted(weights) | ({} if library is None else library.packed())
     tensors |= {} if memory is None else memory.packed()
     facts = {**model.facts, "sessions": sessions_of(model.facts)}

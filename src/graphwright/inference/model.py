@@ -6,24 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from pydantic import ValidationError
 from torch import Tensor
 
 from graphwright.decoding import Formula, harden
-from graphwright.decoding.candidates import Candidate
 from graphwright.files import SHIPPED_MODELS
-from graphwright.graphs import Graph, Prediction, Vocabulary
+from graphwright.graphs import Prediction, Vocabulary
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.build import build_predictor, slots
 from graphwright.inference.checkpoint import CheckpointError, expanded
-from graphwright.inference.decoders import PREDICTING, Decoder, candidates, default_decoder
+from graphwright.inference.decoders import PREDICTING, Decoder, candidates, decoder_named, default_decoder
+from graphwright.inference.predicted import PredictedGraph
 from graphwright.known import Known, Library, Memory, Placement, Recalling
 from graphwright.models import GraphPredictor
 from graphwright.settings import MATCHINGS, Run
-from graphwright.tasks import Task, known_graphs, task_of
+from graphwright.tasks import Split, Task, known_graphs, task_of
+
+if TYPE_CHECKING:
+    from graphwright.inference.evaluate import Evaluated
 
 MODEL_NAME = "model"
 PREDICTOR = "model.predictor."
@@ -32,23 +35,9 @@ AVERAGE = "average.predictor."
 """Begins the names of their running mean, which is taken instead where a run has one."""
 
 
-@dataclass(frozen=True, eq=False)
-class PredictedGraph:
-    """A predicted graph and the model's probability of it.
-
-    That is of exactly these decisions, slots taken as independent, or of this graph among those recognised.
-
-    candidates: the most probable distinct graphs, this one first, where they were asked for.
-    """
-
-    graph: Graph
-    confidence: float
-    candidates: tuple[Candidate, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SavedModel:
-    """A predictor with the settings it was trained under."""
+    """A trained predictor with the settings it was trained under: `predict`, `evaluate`, `save`."""
 
     name: str
     run: Run
@@ -124,44 +113,102 @@ class SavedModel:
         given: Any,
         *,
         top: int = 1,
-        decoder: Decoder | None = None,
-        formula: Formula | None = None,
+        decode: str | None = None,
+        formula: Formula | str | None = None,
         seconds: float | None = None,
-    ) -> list[PredictedGraph]:
-        """The graph of each input, one or many: pictures; SMILES, RDKit molecules, bit vectors; or spectra.
+    ) -> Any:
+        """The graph of an input, or a list of the graphs of several.
 
-        A batch (b, ...) as the task's data sets make it is taken as it is. Without a decoder the model's own is
-        used. `top` above 1, or another decoder than the plain one, adds that many candidates with a probability
-        each. With a formula, which only the valid and the known decoder obey, a valid graph has it and a known one
-        fits it. seconds: for one input, after which valid and checked graphs are the best so far.
+        given: a path of a file or what is in one: a picture (PIL's, or an array), a SMILES, an RDKit molecule, a
+        bit vector, a spectrum, a row of a table; or a list of them. A file of several inputs is a list, too, and a
+        batch (b, ...) as the task's data sets make it is taken as it is.
+        top: above 1, or with another decoder than the plain one, adds so many candidates with a probability each.
+        decode: plain, valid, known or fingerprint; without it the model's own.
+        formula: which only the valid and the known decoder obey: a valid graph has it and a known one fits it.
+        seconds: for one input, after which valid and checked graphs are the best so far.
         """
-        decoder = decoder or self.decoder
+        values, one = self.task.given(given)
+        if isinstance(values, list) and not values:
+            return []
+        graphs = self._predicted(values, top, decode, formula, seconds)
+        return graphs[0] if one else graphs
+
+    def _predicted(
+        self, values: Any, top: int, decode: str | None, formula: Formula | str | None, seconds: float | None
+    ) -> list[PredictedGraph]:
+        decoder = self.decoder if decode is None else decoder_named(decode)
+        if top < 1:
+            raise ValueError(f"top must be at least 1, got {top}")
         if formula is not None and decoder not in (Decoder.VALID, Decoder.KNOWN):
             raise ValueError(f"the {decoder} decoder does not obey a formula; the valid and the known one do")
-        inputs = self.task.inputs(given)
+        inputs = self.task.inputs(values)
         prediction = self.answering(decoder)(inputs).graphs
-        if top != 1 or decoder is not Decoder.PLAIN:
-            bounds = self.task.input_bounds(given)
-            if formula is not None:
-                bounds = [formula] * len(prediction)
-            known = self.known if decoder is Decoder.KNOWN else None
-            effort = PREDICTING if seconds is None else PREDICTING.within(seconds)
-            ranked = candidates(
-                prediction,
-                self.vocabulary,
-                decoder,
-                top,
-                effort=effort,
-                formulas=bounds,
-                known=known,
-                checking=self.checking,
-                inputs=inputs,
-            )
-            answers = [each.candidates for each in ranked]
-            return [PredictedGraph(first.graph, first.probability, (first, *rest)) for first, *rest in answers]
-        graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)
-        confidences = confidence(prediction).tolist()
-        return [PredictedGraph(graph, value) for graph, value in zip(graphs, confidences, strict=True)]
+        if top == 1 and decoder is Decoder.PLAIN:
+            graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)
+            sure = confidence(prediction).tolist()
+            return [PredictedGraph(graph, value, (), self.task) for graph, value in zip(graphs, sure, strict=True)]
+        bounds = self.task.input_bounds(values)
+        if formula is not None:
+            bounds = [Formula.parse(formula) if isinstance(formula, str) else formula] * len(prediction)
+        ranked = candidates(
+            prediction,
+            self.vocabulary,
+            decoder,
+            top,
+            effort=PREDICTING if seconds is None else PREDICTING.within(seconds),
+            formulas=bounds,
+            known=self.known if decoder is Decoder.KNOWN else None,
+            checking=self.checking,
+            inputs=inputs,
+        )
+        answers = [each.candidates for each in ranked]
+        return [
+            PredictedGraph(first.graph, first.probability, (first, *rest), self.task) for first, *rest in answers
+        ]
+
+    def evaluate(
+        self,
+        data: str | Path | None = None,
+        *,
+        split: Split = "test",
+        samples: int | None = None,
+        seed: int | None = None,
+        decode: str | None = None,
+    ) -> Evaluated:
+        """True figures: of a split of the model's own data, or of all samples of a file like them.
+
+        samples: how many, from the start; without it 1000 of a split, all of a file. seed: for fresh samples of a
+        generated task. decode: as in `predict`.
+        """
+        from graphwright.inference.evaluate import evaluate_saved  # which needs this class
+
+        if data is not None and seed is not None:
+            raise ValueError("a seed draws fresh samples and data are read: give one of the two")
+        decoder = None if decode is None else decoder_named(decode)
+        file = None if data is None else Path(data)
+        return evaluate_saved(self, split, seed, samples, file=file, decoder=decoder)
+
+    def save(self, folder: str | Path, *, decode: str | None = None) -> None:
+        """Write a small copy that `graphwright.load`, `evaluate` and `predict` take; it needs no data.
+
+        decode: what it is to be decoded with from now on. `graphwright export` also measures it and writes a card.
+        """
+        from graphwright.inference.export import save_model  # which needs this class
+
+        save_model(self, Path(folder), self.decoder if decode is None else decoder_named(decode))
+
+    def __str__(self) -> str:
+        weights = sum(each.numel() for each in self.predictor.parameters())
+        return f"{self.name}: {self.task.summary}\n{weights:,} weights, decoded {self.decoder}{self._standing()}"
+
+    __repr__ = __str__
+
+    def _standing(self) -> str:
+        """What is known of how good it is."""
+        test, progress = self.facts.get("test"), self.facts.get("progress") or {}
+        if test:
+            return f"; {test['isomorphic']:.1f} % of {test['samples']:,} unseen samples exactly right"
+        return f"; trained for {progress['seconds'] / 60:.1f} minutes" if "seconds" in progress else ""
 
 
 def confidence(prediction: Prediction) -> Tensor:
@@ -214,6 +261,9 @@ def log_beside(source: str) -> Path:
 
 def _checkpoint_path(source: str) -> Path:
     path = Path(source)
+    # Before folders: one of the same name, made by chance, must not stand in the way. ./NAME is the folder.
+    if source in shipped_names():
+        return SHIPPED_MODELS / source / MODEL_NAME
     if path.is_dir():
         for candidate in (path / "checkpoints" / "best", path / MODEL_NAME, path / "checkpoints" / "last"):
             if checkpoints.exists(candidate):
@@ -221,7 +271,5 @@ def _checkpoint_path(source: str) -> Path:
         raise CheckpointError(f"{path} holds no checkpoint: is it the folder of a run?")
     if path.suffix == ".json":
         return path.with_suffix("")
-    if source in shipped_names():
-        return SHIPPED_MODELS / source / MODEL_NAME
     known = ", ".join(shipped_names()) or "none"
     raise CheckpointError(f"no model {source!r}: give a run's folder, a model's .json file, or one of: {known}")

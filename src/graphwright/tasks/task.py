@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -208,9 +209,51 @@ class Task(ABC):
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The inputs in a file, and what in it cannot be read."""
 
+    def file_of(self, given: Any) -> Path | None:
+        """The file that is meant; None where an input itself was given. Text is an input in some tasks only."""
+        return Path(given) if isinstance(given, str | Path) else None
+
+    def is_one(self, given: Any) -> bool:
+        """Whether it is one input, not several; told of no file."""
+        return not isinstance(given, list | tuple)
+
+    def read_words(self, words: Sequence[str]) -> Iterator[NamedInput | BadInput]:
+        """The inputs that words of a command line name: those in files, or the words themselves."""
+        for word in words:
+            yield from self.read(self.file_of(word) or Path(word))
+
     @abstractmethod
     def input_of(self, sample: Any) -> Any:
         """The input of a sample, as `read` gives it and `draw_input` takes it."""
+
+    def given(self, given: Any) -> tuple[Any, bool]:
+        """What a person has in hand as `inputs` takes it, and whether it is one input, which gets one answer.
+
+        A file of one input is one; one among others must be. What cannot be read is an error.
+        """
+        path = self.file_of(given)
+        if path is not None:
+            values = self._values(path)
+            return values, len(values) == 1
+        if self.is_one(given):
+            return [given], True
+        # Batches of several tensors are tuples, too, of a class of their own.
+        if type(given) not in (list, tuple):
+            return given, False
+        return [each if self.file_of(each) is None else self._value(each) for each in given], False
+
+    def _values(self, path: Path) -> list[Any]:
+        read = list(self.read(path))
+        bad = [each.message for each in read if isinstance(each, BadInput)]
+        if bad:
+            raise ValueError("\n".join(bad))
+        return [each.value for each in read if isinstance(each, NamedInput)]
+
+    def _value(self, given: str | Path) -> Any:
+        values = self._values(Path(given))
+        if len(values) != 1:
+            raise ValueError(f"{given} holds {len(values):,} inputs: give such a file by itself, not in a list")
+        return values[0]
 
     # What is said of it.
 
@@ -378,6 +421,18 @@ class Task(ABC):
     def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
         """Draw a graph, at places (n, 2) if they are given."""
         draw(graph, axes, places)
+
+    def svg(self, graph: Graph, title: str, text: str | None = None) -> str:  # noqa: ARG002
+        """A small drawing of a graph alone; `text` as in `write_drawing`."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(3.2, 2.6), layout="constrained")
+        panel = figure.subplots()
+        self.draw_graph(graph, panel, None)
+        panel.set_title(title, fontsize=8)
+        drawn = io.StringIO()
+        figure.savefig(drawn, format="svg")
+        return drawn.getvalue()
 
     def write_drawing(self, path: Path, given: Any, graph: Graph, title: str, text: str | None = None) -> None:  # noqa: ARG002
         """A drawing for `predict`, at `path` with .svg, and other suffixes, added.

@@ -73,7 +73,7 @@ def test_answers_are_those_of_the_library(client):
     shown = answered(client.post("/api/predict/example", json=given))
     assert shown["input"]["image"].startswith("data:image/png;base64,")
     pixels = np.asarray(Image.open(io.BytesIO(picture(np.asarray(sample.image)))))
-    ours = model.predict(np.asarray(pixels, np.float32).transpose(2, 0, 1) / 255, top=5)[0].candidates
+    ours = model.predict(np.asarray(pixels, np.float32).transpose(2, 0, 1) / 255, top=5).candidates
     theirs = file(client, "coloring10", picture(np.asarray(sample.image)), name="a.png")["candidates"]
     assert [each["probability"] for each in theirs] == pytest.approx([each.probability for each in ours], rel=1e-4)
     assert [len(each["drawing"]["edges"]) for each in theirs] == [len(each.graph.edges) for each in ours]

@@ -102,7 +102,7 @@ def test_known_graphs_are_those_of_the_training_data(tiny_molecule_run, tmp_path
     model = load_model(str(tiny_molecule_run))
     data = model.task.data("train")
     trained = [data[index].graph for index in range(len(data))]
-    for predicted in model.predict(["CCO", "CCN"], top=3, decoder=Decoder.KNOWN):
+    for predicted in model.predict(["CCO", "CCN"], top=3, decode=Decoder.KNOWN):
         assert len(predicted.candidates) == 3
         assert all(any(is_isomorphic(each.graph, graph) for graph in trained) for each in predicted.candidates)
         assert predicted.candidates[0].proved is False
@@ -305,7 +305,7 @@ def test_a_model_is_decoded_as_it_was_handed_on(tiny_molecule_run, tmp_path):
     assert figures(out, "--samples", 4, "--decode", "plain", out=tmp_path / "b.json")["decode"] == "plain"
     model, run = load_model(str(out)), load_model(str(tiny_molecule_run))
     assert (model.decoder, run.decoder) == (Decoder.KNOWN, Decoder.FINGERPRINT)
-    (own,), (known,) = model.predict(["CCO"]), model.predict(["CCO"], decoder=Decoder.KNOWN)
+    (own,), (known,) = model.predict(["CCO"]), model.predict(["CCO"], decode=Decoder.KNOWN)
     assert is_isomorphic(own.graph, known.graph)
     assert own.candidates
     # The graphs came with it: it needs no data.

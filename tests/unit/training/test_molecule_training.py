@@ -104,7 +104,7 @@ def test_a_trained_model_knows_its_labels_without_the_data(file, tmp_path):
     file.unlink()
     model = load_model(str(folder))
     assert model.vocabulary.nodes == ("C", "O", "N", "F", "Si")
-    assert model.predict("CCO")[0].graph.vocabulary == model.vocabulary
+    assert model.predict("CCO").graph.vocabulary == model.vocabulary
 
 
 def test_a_resumed_run_is_the_run_that_was_never_stopped(file, tmp_path, monkeypatch):
@@ -126,11 +126,11 @@ def test_workers_change_nothing(file, tmp_path):
 
 def test_predictions_take_every_form_and_any_number(tiny_molecule_run):
     model = load_model(str(tiny_molecule_run))
-    by_text = model.predict(SMILES[:5], decoder=Decoder.PLAIN)
-    by_molecule = model.predict([Chem.MolFromSmiles(smiles) for smiles in SMILES[:5]], decoder=Decoder.PLAIN)
+    by_text = model.predict(SMILES[:5], decode=Decoder.PLAIN)
+    by_molecule = model.predict([Chem.MolFromSmiles(smiles) for smiles in SMILES[:5]], decode=Decoder.PLAIN)
     assert [each.graph for each in by_text] == [each.graph for each in by_molecule]
-    assert model.predict(SMILES[0], decoder=Decoder.PLAIN)[0].graph == by_text[0].graph
-    several = model.predict(SMILES[:2], top=4, decoder=Decoder.PLAIN)
+    assert model.predict(SMILES[0], decode=Decoder.PLAIN).graph == by_text[0].graph
+    several = model.predict(SMILES[:2], top=4, decode=Decoder.PLAIN)
     for each, plain in zip(several, by_text, strict=False):
         assert each.graph == plain.graph == each.candidates[0].graph
         assert len(each.candidates) == 4

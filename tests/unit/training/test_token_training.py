@@ -132,11 +132,11 @@ def test_a_trained_model_predicts_evaluates_and_is_handed_on(file, tmp_path):
     model = load_model(str(tmp_path / "run"))
     export_model(str(tmp_path / "run"), tmp_path / "small", {})
     exported = load_model(str(tmp_path / "small"))
-    one, many = model.predict(SMILES[6])[0], model.predict(SMILES)
+    one, many = model.predict(SMILES[6]), model.predict(SMILES)
     assert one.graph == many[6].graph
     assert many[0].graph.size
     for decoder in (Decoder.PLAIN, Decoder.VALID, Decoder.KNOWN):
-        assert len(model.predict(SMILES[:3], decoder=decoder)) == 3
+        assert len(model.predict(SMILES[:3], decode=decoder)) == 3
     data = model.task.data("test", limit=7)
     report = evaluate_predictor(model.predictor, data, range(7), model.vocabulary, build(model.run).loss, 3).report
     assert 0 <= report.to_json()["isomorphic"] <= 100

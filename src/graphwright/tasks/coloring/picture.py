@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,6 +18,9 @@ from torch import Tensor
 from graphwright.graphs import Vocabulary
 from graphwright.tasks.likeness import EuclideanLikeness, Floats
 from graphwright.tasks.task import Samples
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 RGB = {
     "blue": (0.25, 0.25, 0.75),
@@ -65,44 +70,88 @@ LARGEST_PIXELS = 50_000_000
 
 
 def read_picture(path: Path, side: int) -> Tensor:
-    """(3, side, side) in [0, 1] from an image file, converted where that keeps its meaning.
+    """(3, side, side) in [0, 1] from an image file, converted where that keeps its meaning; see `from_image`."""
+    image, expected = _pillow(), _expected(side)
+    from PIL import UnidentifiedImageError
 
-    Palettes become colours and transparency becomes white. A square picture of another size is brought to
-    `side`. A picture without colours, or not square, is refused: a graph of coloured regions is not in it.
-    """
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise ImportError("pictures need pillow: pip install 'graphwright[image]'") from error
-    expected = f"expected a colour picture of {side} x {side} pixels"
     if not path.exists():
         raise ValueError(f"{path}: no such file")
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty, {expected}")
     try:
-        with Image.open(path) as opened:
+        with image.open(path) as opened:
             if opened.width * opened.height > LARGEST_PIXELS:
                 raise ValueError(f"{path}: {opened.width} x {opened.height} pixels, {expected}")
             opened.load()
             picture = opened.copy()
     except UnidentifiedImageError as error:
         raise ValueError(f"{path}: not a picture, {expected}") from error
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, image.DecompressionBombError) as error:
         raise ValueError(f"{path}: damaged picture ({error}), {expected}") from error
+    return from_image(picture, side, str(path))
+
+
+def from_image(picture: Image, side: int, name: str = "the picture") -> Tensor:
+    """(3, side, side) in [0, 1] from a picture of Pillow.
+
+    Palettes become colours and transparency becomes white. A square picture of another size is brought to
+    `side`. A picture without colours, or not square, is refused: a graph of coloured regions is not in it.
+    """
+    image, expected = _pillow(), _expected(side)
     if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        white = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(white, picture.convert("RGBA"))
+        white = image.new("RGBA", picture.size, "white")
+        picture = image.alpha_composite(white, picture.convert("RGBA"))
     elif picture.mode not in ("RGB", "P", "CMYK", "YCbCr", "HSV"):
-        raise ValueError(f"{path}: mode {picture.mode} has no colours, {expected}")
+        raise ValueError(f"{name}: mode {picture.mode} has no colours, {expected}")
     picture = picture.convert("RGB")
     if picture.width != picture.height:
-        raise ValueError(f"{path}: {picture.width} x {picture.height} pixels is not square, {expected}")
+        raise ValueError(f"{name}: {picture.width} x {picture.height} pixels is not square, {expected}")
     if picture.width < side // 2:
-        raise ValueError(f"{path}: {picture.width} x {picture.height} pixels is too small, {expected}")
+        raise ValueError(f"{name}: {picture.width} x {picture.height} pixels is too small, {expected}")
     if picture.width != side:
         # Averaging when shrinking keeps thin regions; repeating when growing keeps borders sharp.
-        picture = picture.resize((side, side), Image.Resampling.BOX)
+        picture = picture.resize((side, side), image.Resampling.BOX)
     return torch.from_numpy(np.array(picture, np.float32) / 255).permute(2, 0, 1)
+
+
+def picture_of(given: Any, side: int) -> Tensor:
+    """(3, side, side) in [0, 1] from what a person has: a picture of Pillow, or an array.
+
+    An array has its channels first or last. Whole numbers are 0 to 255 and are converted as a file is; others are
+    0 to 1, at this very size.
+    """
+    if hasattr(given, "convert") and hasattr(given, "getbands"):
+        return from_image(given, side)
+    if not isinstance(given, Tensor | np.ndarray):
+        raise ValueError(f"expected a picture: a file, a PIL image or an array, got {type(given).__name__}")
+    array = given.detach().cpu().numpy() if isinstance(given, Tensor) else given
+    if array.ndim != 3 or not {array.shape[0], array.shape[-1]} & {3, 4}:
+        raise ValueError(f"expected a colour picture (3, side, side) or (side, side, 3), got {array.shape}")
+    if array.shape[0] not in (3, 4):
+        array = array.transpose(2, 0, 1)
+    if array.dtype.kind in "iu":
+        if array.min() < 0 or array.max() > 255:
+            raise ValueError(f"a picture of whole numbers has 0 to 255, got {array.min()} to {array.max()}")
+        return from_image(_pillow().fromarray(array.transpose(1, 2, 0).astype(np.uint8)), side)
+    if array.dtype.kind != "f" or array.shape != (3, side, side):
+        raise ValueError(f"expected floats (3, {side}, {side}), or whole numbers, got {array.dtype} {array.shape}")
+    if not (array.min() >= 0 and array.max() <= 1):  # NaN is neither
+        raise ValueError(
+            f"a picture of floats has 0 to 1, got {array.min():g} to {array.max():g}: divide 0 to 255 by 255"
+        )
+    return torch.from_numpy(np.ascontiguousarray(array, np.float32))
+
+
+def _expected(side: int) -> str:
+    return f"expected a colour picture of {side} x {side} pixels"
+
+
+def _pillow() -> ModuleType:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("pictures need pillow: pip install 'graphwright[image]'") from error
+    return Image
 
 
 LARGEST_SIDE = 64

@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graphwright.graphs import Graph, Vocabulary, draw
 from graphwright.settings import DataSettings, InputForm, Override, find_preset, load_run, presets
 from graphwright.settings.source import SUFFIX
 from graphwright.tasks.coloring.dataset import ColoringDataset, statistics
-from graphwright.tasks.coloring.picture import RGB, VOCABULARY, PixelLikeness, read_picture
+from graphwright.tasks.coloring.picture import RGB, VOCABULARY, PixelLikeness, picture_of, read_picture
 from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample, ColoringTask
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import BadInput, NamedInput, Places, Task, input_beside_graph, register_task
@@ -136,12 +135,14 @@ class Coloring(Task):
         """Pictures of so many pixels to a side."""
         return InputForm("picture", self.config.side)
 
-    def inputs(self, given: Tensor | NDArray[np.float32] | Sequence[Tensor | NDArray[np.float32]]) -> Tensor:
-        """(b, 3, side, side) from one picture (3, side, side), a batch, or a list of pictures."""
-        if not isinstance(given, Tensor | np.ndarray):
-            given = torch.stack([torch.as_tensor(picture) for picture in given])
-        pictures = torch.as_tensor(given, dtype=torch.float32)
-        return pictures[None] if pictures.ndim == 3 else pictures
+    def is_one(self, given: Any) -> bool:
+        """Several are a list, or an array of four dimensions."""
+        return getattr(given, "ndim", 3) < 4 and super().is_one(given)
+
+    def inputs(self, given: Any) -> Tensor:
+        """(b, 3, side, side) from pictures as `picture_of` takes them, one, a list or an array (b, ...)."""
+        several = [given] if self.is_one(given) else given
+        return torch.stack([picture_of(each, self.config.side) for each in several])
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The picture of a file."""

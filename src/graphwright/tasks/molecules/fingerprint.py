@@ -119,12 +119,12 @@ def fingerprint_batch(given: Any) -> Tensor:
     """(b, k) tokens of one or many of: SMILES, RDKit molecules, bit vectors (2048,); tokens stay as they are."""
     if isinstance(given, Tensor) and given.ndim == 2 and given.dtype == torch.int64 and _are_tokens(given):
         return given
-    if not _is_one(given) and not isinstance(given, Iterable):
+    if not is_one_molecule(given) and not isinstance(given, Iterable):
         raise ValueError(f"{EXPECTED}, got {type(given).__name__}")
-    return tokens([fingerprint_of(each) for each in ([given] if _is_one(given) else given)])
+    return tokens([fingerprint_of(each) for each in ([given] if is_one_molecule(given) else given)])
 
 
-def _is_one(given: Any) -> bool:
+def is_one_molecule(given: Any) -> bool:
     """Whether it is one molecule, not several."""
     if isinstance(given, np.ndarray):
         return given.ndim == 1 and given.dtype.kind not in "OUS"

@@ -174,6 +174,10 @@ class MoleculeTask(Task):
         """A chemist's drawing of the graph."""
         return depiction(sample.graph)
 
+    def svg(self, graph: Graph, title: str, text: str | None = None) -> str:
+        """By RDKit; of what is no molecule, the bare structure."""
+        return structure_svg(graph, text or self.text(graph), title)
+
     def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
         """Atoms as letters, bonds as lines."""
         draw_structure(graph, axes, depiction(graph) if places is None else places)

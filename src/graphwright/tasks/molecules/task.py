@@ -26,6 +26,7 @@ from graphwright.tasks.molecules.fingerprint import (
     bits_of_tokens,
     fingerprint_batch,
     fingerprint_of,
+    is_one_molecule,
 )
 from graphwright.tasks.molecules.prepare.folder import MANIFEST
 from graphwright.tasks.molecules.shards import ShardDataset
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
 """How the names of files with SMILES end; each but the first may end in .gz, too."""
+LONGEST_NAME = 255
+"""Characters of a file's name: what is longer is none."""
 PRESET = "fingerprint2molecule-cpu"
 """What molecules are trained with where nobody says."""
 
@@ -171,6 +174,17 @@ class Fingerprint2Molecule(MoleculeTask):
     def input_form(self) -> InputForm:
         """Bits."""
         return InputForm("bits", BITS)
+
+    def file_of(self, given: Any) -> Path | None:
+        """A path, or text that is one by its ending or by a file's being there; other text is a SMILES."""
+        if not isinstance(given, str):
+            return super().file_of(given)
+        named = given.lower().removesuffix(".gz").endswith((*FILES, ".npy"))
+        return Path(given) if named or (len(given) < LONGEST_NAME and Path(given).is_file()) else None
+
+    def is_one(self, given: Any) -> bool:
+        """One molecule: a list of numbers is one, too."""
+        return is_one_molecule(given)
 
     def inputs(self, given: Any) -> Tensor:
         """(b, k) tokens from SMILES, RDKit molecules, bit vectors (2048,), or tokens; one or many."""

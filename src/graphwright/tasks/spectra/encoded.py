@@ -198,8 +198,12 @@ def bounds_of(settings: SpectrumTask, given: Any, vocabulary: Vocabulary) -> lis
 
 
 def _all(settings: SpectrumTask, given: Any) -> list[EncodedSpectrum]:
-    one = isinstance(given, Spectrum | EncodedSpectrum) or _is_pair(given)
-    return [_encoded(settings, each) for each in ([given] if one else given)]
+    return [_encoded(settings, each) for each in ([given] if is_one_spectrum(given) else given)]
+
+
+def is_one_spectrum(given: Any) -> bool:
+    """Whether it is one spectrum, not several."""
+    return isinstance(given, Spectrum | EncodedSpectrum) or _is_pair(given)
 
 
 def _is_pair(given: Any) -> bool:
@@ -213,7 +217,9 @@ def _encoded(settings: SpectrumTask, given: Any) -> EncodedSpectrum:
     if _is_pair(given):
         given = Spectrum(*tidy_peaks(*given), Origin("given peaks"))
     if not isinstance(given, Spectrum):
-        raise ValueError(f"expected a Spectrum or a pair (mzs, intensities), got {type(given).__name__}")
+        raise ValueError(
+            f"expected a Spectrum or a pair (mzs, intensities) or a file of them, got {type(given).__name__}"
+        )
     return encode_as(settings, given)
 
 

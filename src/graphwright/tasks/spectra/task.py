@@ -24,7 +24,14 @@ from graphwright.spectra import parse_formula
 from graphwright.tasks.molecules.targets import MoleculeTask, data_overrides, depiction, draw_structure
 from graphwright.tasks.spectra.baselines import SpectrumLikeness, baselines
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample, spectrum_statistics
-from graphwright.tasks.spectra.encoded import EncodedSpectrum, bounds_of, describe, read_inputs, spectrum_batch
+from graphwright.tasks.spectra.encoded import (
+    EncodedSpectrum,
+    bounds_of,
+    describe,
+    is_one_spectrum,
+    read_inputs,
+    spectrum_batch,
+)
 from graphwright.tasks.spectra.memory import bags_of_words, spectrum_memory
 from graphwright.tasks.spectra.prepared import find_spectra
 from graphwright.tasks.spectra.settings import SpectrumTask, TrainingUnit
@@ -247,6 +254,15 @@ class MS2Scaffold(MoleculeTask):
     def input_form(self) -> InputForm:
         """Peaks, and one of so many adducts."""
         return InputForm("spectrum", len(self.adducts))
+
+    def file_of(self, given: Any) -> Path | None:
+        """A path, or text that looks like one: a SMILES does not."""
+        path = super().file_of(given)
+        return None if isinstance(given, str) and path is not None and not (path.suffix or path.exists()) else path
+
+    def is_one(self, given: Any) -> bool:
+        """One spectrum, or one pair of peaks."""
+        return is_one_spectrum(given)
 
     def inputs(self, given: Any) -> SpectrumInputs:
         """A batch of `Spectrum`, pairs (mzs, intensities) or encoded spectra; one or many."""

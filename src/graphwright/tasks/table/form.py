@@ -290,25 +290,33 @@ def _words(value: Any, name: str) -> list[str]:
     return [str(each) for each in value]
 
 
+def is_one_value(given: Any, form: Form) -> bool:
+    """Whether what a person has in hand is the value of one row, not of several."""
+    many = _elements(given, form)
+    first = many[0] if many else None
+    if form.kind is InputKind.SET and isinstance(first, list | tuple) and first:
+        first = first[0]
+    return not isinstance(first, list | tuple | Mapping)
+
+
+def _elements(given: Any, form: Form) -> list[Any]:
+    plain = given.tolist() if isinstance(given, np.ndarray | torch.Tensor) else given
+    if not isinstance(plain, Sequence) or isinstance(plain, str | bytes):
+        raise ValueError(f"expected {form.described}, or several; got {type(given).__name__}")
+    return [each.tolist() if isinstance(each, np.ndarray | torch.Tensor) else each for each in plain]
+
+
 def as_rows(given: Any, form: Form) -> list[Row]:
     """What a person has in hand, one input or many, as rows of the table."""
     if isinstance(given, Mapping):
         return [given]
-    plain = given.tolist() if isinstance(given, np.ndarray | torch.Tensor) else given
-    if not isinstance(plain, Sequence) or isinstance(plain, str | bytes):
-        raise ValueError(f"expected {form.described}, or several; got {type(given).__name__}")
-    many = [each.tolist() if isinstance(each, np.ndarray | torch.Tensor) else each for each in plain]
+    many = _elements(given, form)
     rows = [each for each in many if isinstance(each, Mapping)]
     if rows and len(rows) == len(many):
         return rows
     if len(form.columns) > 1:
         raise ValueError(f"expected a mapping with the columns {', '.join(form.columns)}, or several")
-    deep = form.kind is InputKind.SET
-    first = many[0] if many else None
-    if deep and isinstance(first, list | tuple) and first:
-        first = first[0]
-    single = not isinstance(first, list | tuple)
-    return [{form.columns[0]: _lists(each)} for each in ([many] if single else many)]
+    return [{form.columns[0]: _lists(each)} for each in ([many] if is_one_value(given, form) else many)]
 
 
 def _lists(value: Any) -> Any:

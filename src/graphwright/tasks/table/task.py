@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from graphwright.settings import CORES, ENCODERS, DataSettings, InputForm, Model
 from graphwright.tasks.likeness import Likeness
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.table.file import EDGES, GRAPH, NODES, RowError, read_table
-from graphwright.tasks.table.form import Form, InputKind, Value, as_rows, form_likeness
+from graphwright.tasks.table.form import Form, InputKind, Value, as_rows, form_likeness, is_one_value
 from graphwright.tasks.table.understood import (
     TableDataset,
     TableSample,
@@ -176,6 +176,14 @@ class Table(Task):
         form = self.form
         size = len(form.words) if form.kind is InputKind.TOKENS else form.numbers
         return InputForm(form.kind, size, form.described)
+
+    def is_one(self, given: Any) -> bool:
+        """One row: a mapping of columns, or the value of the only column."""
+        if isinstance(given, TableInput | Mapping):
+            return True
+        several = isinstance(given, Sequence) and given and all(isinstance(each, TableInput) for each in given)
+        batch = isinstance(given, SetInputs) or (isinstance(given, Tensor) and self._is_batch(given))
+        return not (several or batch) and is_one_value(given, self.form)
 
     def inputs(self, given: Any) -> Inputs:
         """A batch from one row or many: mappings of columns, or the values of the only column."""

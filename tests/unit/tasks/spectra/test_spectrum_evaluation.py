@@ -66,5 +66,5 @@ def test_a_formula_bounds_what_is_predicted(tiny_spectrum_run, tmp_path):
     bounds = model.task.input_bounds([given.value, (np.array([50.0]), np.array([1.0]))])
     assert dict(bounds[0].atoms) == {"C": 3}
     assert bounds[1] is None
-    predicted = model.predict([given.value], top=3, decoder=Decoder.VALID)[0]
+    predicted = model.predict([given.value], top=3, decode=Decoder.VALID)[0]
     assert all(set(each.graph.node_names) == {"C"} and each.graph.size <= 3 for each in predicted.candidates)

@@ -117,7 +117,7 @@ def test_a_temperature_changes_confidence_and_no_order(tiny_spectrum_run, tmp_pa
     cold = load_model(str(out))
     warm = replace(cold, facts={**cold.facts, "temperature": 5.0})
     spectrum = cold.task.data("test")[0].spectrum
-    sure, unsure = (each.predict(spectrum, top=3, decoder=Decoder.KNOWN)[0].candidates for each in (cold, warm))
+    sure, unsure = (each.predict(spectrum, top=3, decode=Decoder.KNOWN).candidates for each in (cold, warm))
     assert [each.graph for each in sure] == [each.graph for each in unsure]
     assert sure[0].probability > unsure[0].probability
 

@@ -1,0 +1,191 @@
+"""`Model.predict` with what a person has in hand, and what it prints and draws."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from rdkit import Chem
+
+from graphwright.graphs import Graph
+from graphwright.inference.decoders import Decoder
+from graphwright.inference.model import load_model
+from graphwright.inference.predicted import PredictedGraph
+
+
+@pytest.fixture(scope="module")
+def coloring():
+    return load_model("coloring10")
+
+
+@pytest.fixture(scope="module")
+def molecules(tiny_molecule_run):
+    return load_model(str(tiny_molecule_run))
+
+
+def pixels(model, index=0) -> np.ndarray:
+    """(side, side, 3) uint8."""
+    image = model.task.data("test")[index].image
+    return (255 * image.transpose(1, 2, 0)).round().astype(np.uint8)
+
+
+def test_one_picture_in_any_form_gives_one_graph(coloring, tmp_path):
+    whole = pixels(coloring)
+    Image.fromarray(whole).save(tmp_path / "a.png")
+    floats = (whole / 255).astype(np.float32)
+    forms = [
+        tmp_path / "a.png",
+        str(tmp_path / "a.png"),
+        Image.fromarray(whole),
+        Image.fromarray(whole).convert("RGBA"),
+        whole,
+        whole.transpose(2, 0, 1),
+        whole.astype(np.int64),
+        floats,
+        floats.transpose(2, 0, 1),
+        floats.astype(np.float64),
+        torch.from_numpy(whole),
+        torch.from_numpy(floats).permute(2, 0, 1),
+        whole.repeat(2, 0).repeat(2, 1),
+    ]
+    first = coloring.predict(forms[0])
+    assert isinstance(first, PredictedGraph)
+    for each in forms:
+        found = coloring.predict(each)
+        assert found.graph == first.graph
+        assert found.confidence == pytest.approx(first.confidence, rel=1e-3)
+    several = coloring.predict([forms[0], forms[2], forms[4]])
+    assert [each.graph for each in several] == [first.graph] * 3
+    assert len(coloring.predict(np.stack([whole, whole]))) == 2
+    assert coloring.predict([]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.full((40, 40, 3), 128.0), "a picture of floats has 0 to 1, got 128 to 128: divide"),
+        (np.full((3, 40, 40), np.nan), "a picture of floats has 0 to 1"),
+        (np.full((40, 40, 3), 300), "0 to 255, got 300 to 300"),
+        (np.zeros((40, 40), np.uint8), "expected a colour picture"),
+        (np.zeros((30, 30, 3), np.float32), r"expected floats \(3, 40, 40\)"),
+        (np.zeros((40, 30, 3), np.uint8), "not square"),
+        (Image.new("L", (40, 40)), "mode L has no colours"),
+        (3.5, "expected a picture"),
+        ("nowhere.png", "nowhere.png: no such file"),
+        (["nowhere.png"], "nowhere.png: no such file"),
+    ],
+)
+def test_what_is_no_picture_is_refused(coloring, given, message):
+    with pytest.raises(ValueError, match=message):
+        coloring.predict(given)
+
+
+def test_molecules_in_any_form(molecules, tmp_path):
+    path = tmp_path / "one.smi"
+    path.write_text("CCO\n")
+    bits = np.zeros(2048, np.uint8)
+    bits[
+        list(
+            Chem.rdFingerprintGenerator.GetMorganGenerator(2, fpSize=2048)
+            .GetFingerprint(Chem.MolFromSmiles("CCO"))
+            .GetOnBits()
+        )
+    ] = 1
+    for given in ("CCO", Chem.MolFromSmiles("CCO"), bits, bits.tolist(), "".join(map(str, bits)), path, str(path)):
+        assert molecules.predict(given).text == "CCO"
+    path.write_text("CCO\nCCN\n")
+    assert [each.text for each in molecules.predict(path)] == ["CCO", "CCN"]
+    assert [each.text for each in molecules.predict(["CCO", Chem.MolFromSmiles("CCN")])] == ["CCO", "CCN"]
+    with pytest.raises(ValueError, match="holds 2 inputs: give such a file by itself"):
+        molecules.predict([path, "CC"])
+    path.write_text("CCO\nnonsense\n")
+    with pytest.raises(ValueError, match=r"one.smi:2: unparsable"):
+        molecules.predict(path)
+
+
+def test_decoders_are_named_as_on_the_command_line(molecules):
+    assert molecules.predict("CCO", decode="plain").graph == molecules.predict("CCO", decode=Decoder.PLAIN).graph
+    for wrong in ("vaild", "", "PLAIN"):
+        with pytest.raises(ValueError, match=r"there is no decoder .* they are plain, valid, known, fingerprint"):
+            molecules.predict("CCO", decode=wrong)
+        with pytest.raises(ValueError, match="there is no decoder"):
+            molecules.evaluate(samples=1, decode=wrong)
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        molecules.predict("CCO", top=0)
+    assert sorted(molecules.predict("CCO", decode="valid", formula="C2H6O").graph.node_names) == ["C", "C", "O"]
+
+
+def test_a_model_prints_as_two_lines(coloring, molecules):
+    assert re.fullmatch(
+        r"coloring10: From a noisy picture .*\n[0-9,]+ weights, decoded plain; [0-9.]+ % of .* exactly right",
+        str(coloring),
+    )
+    assert repr(coloring) == str(coloring)
+    assert re.fullmatch(r"tiny: .*\n[0-9,]+ weights, decoded fingerprint; trained for .* minutes", str(molecules))
+
+
+def test_a_predicted_graph_prints_and_draws_itself(coloring, molecules):
+    found = molecules.predict("CCO", top=3)
+    assert str(found).startswith("CCO  (confidence ")
+    assert repr(found) == f"<PredictedGraph {found}>"
+    assert "<svg" in found._repr_svg_()
+    page = found._repr_html_()
+    assert page.count("<tr>") == (1 + len(found.candidates) if len(found.candidates) > 1 else 0)
+    seen = coloring.predict(pixels(coloring))
+    names = ", ".join(f"{at} {name}" for at, name in enumerate(seen.graph.node_names))
+    assert str(seen).startswith(f"nodes {names}; edges 0-")
+    assert "<svg" in seen._repr_svg_()
+    assert seen._repr_html_().startswith("<div><img alt=")
+    table = coloring.predict(pixels(coloring), top=3)._repr_html_()
+    assert table.count("<tr>") == 4
+    assert "same fingerprint" not in table
+
+
+def test_what_is_no_molecule_says_so(molecules):
+    odd = Graph.build(["F", "F", "F"], [(0, 1), (1, 2)], ["triple", "triple"], molecules.vocabulary)
+    found = PredictedGraph(odd, 0.5, task=molecules.task)
+    assert str(found).startswith("nodes 0 F, 1 F, 2 F; edges 0-1 triple, 1-2 triple, not a valid molecule")
+    assert found.text is None
+
+
+def test_a_graph_prints_its_labels():
+    graph = Graph.build(["a", "b"], [(0, 1)])
+    assert f"{graph}" == "nodes 0 a, 1 b; edges 0-1"
+    assert str(Graph.build(0)) == "nodes none; edges none"
+    assert repr(graph) == "Graph(2 nodes, 1 edges)"
+
+
+def test_a_model_is_saved_and_answers_as_before(molecules, tmp_path):
+    molecules.save(tmp_path / "small")
+    again = load_model(str(tmp_path / "small"))
+    assert again.decoder is molecules.decoder
+    assert again.predict("CCO", decode="plain").graph == molecules.predict("CCO", decode="plain").graph
+    molecules.save(tmp_path / "known", decode="known")
+    assert load_model(str(tmp_path / "known")).decoder is Decoder.KNOWN
+
+
+def test_a_saved_copy_keeps_its_figures_while_they_are_its_own(coloring, tmp_path):
+    coloring.save(tmp_path / "same")
+    assert load_model(str(tmp_path / "same")).facts["test"] == coloring.facts["test"]
+    inputs = coloring.task.data("test").batch(range(5))[0]
+    same = load_model(str(tmp_path / "same")).predict(inputs)
+    assert [each.graph for each in same] == [each.graph for each in coloring.predict(inputs)]
+
+
+def test_shipped_names_win_over_folders_that_stand_in_the_way(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "coloring10").mkdir()
+    assert load_model("coloring10").task.name == "coloring10"
+    with pytest.raises(ValueError, match="holds no checkpoint"):
+        load_model("./coloring10")
+
+
+def test_a_model_evaluates_itself(coloring, molecules, tmp_path):
+    figures = coloring.evaluate(samples=20).figures()
+    assert figures["samples"] == 20
+    assert coloring.evaluate(samples=20, seed=5).figures() != figures
+    with pytest.raises(ValueError, match="give one of the two"):
+        coloring.evaluate("x.csv", seed=3)
+    (tmp_path / "own.smi").write_text("CCO\nCCN\n")
+    assert molecules.evaluate(tmp_path / "own.smi", decode="plain").figures()["samples"] == 2
