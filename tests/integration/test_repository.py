@@ -86,7 +86,7 @@ def test_docs_name_only_functions_that_exist():
 def test_core_dependencies_are_the_promised_ones():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[<>=!]", requirement)[0] for requirement in project["dependencies"]}
-    assert names == {"torch", "numpy", "scipy", "pydantic", "rich", "pyarrow", "safetensors"}
+    assert names == {"torch", "numpy", "scipy", "pydantic", "rich", "pyarrow", "safetensors", "filelock"}
     assert {"chem", "image", "serve", "ray", "dev"} <= set(project["optional-dependencies"])
 
 

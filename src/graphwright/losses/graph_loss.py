@@ -228,6 +228,7 @@ LossTerm = Callable[[Prediction, GraphBatch, LossSettings], Cost]
 the settings, 0 if nobody gives it, and the docstring's first line is its help. Edges come without self-loops."""
 
 LOSS_TERMS: Registry[LossTerm] = Registry("loss term")
+"""The terms by name."""
 
 
 @LOSS_TERMS.register("presence")
