@@ -158,7 +158,8 @@ class Task(ABC):
     """Everything that training, evaluation, prediction and reports need to know of a task.
 
     A task is one class: it says what its samples are, and what reads them; all else has a default. Registered by
-    `register_task` it is known to settings, commands and reports by the kind of its settings.
+    `register_task` it is known to settings, commands and reports by the kind of its settings. What it promises,
+    `graphwright.testing.check_task` checks.
     """
 
     settings: TaskSettings
@@ -193,8 +194,10 @@ class Task(ABC):
 
     @abstractmethod
     def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> Samples:
-        """A split; `seed` draws fresh data where data are generated. With a limit, only so many first samples are
-        needed: none of them may then stand in for another."""
+        """A split; `seed` draws fresh data where data are generated, and is a ValueError where they are read.
+
+        With a limit, only so many first samples are needed: none of them may then stand in for another.
+        """
 
     @property
     @abstractmethod

@@ -38,7 +38,8 @@ class Tokens(NamedTuple):
 class Encoder(nn.Module, ABC):
     """Inputs (b, ...) to tokens (b, k, width), or to `Tokens` where some are padding or stand for nodes.
 
-    `ENCODERS.register` gives a subclass the name that `model.encoder` chooses it by.
+    `ENCODERS.register` gives a subclass the name that `model.encoder` chooses it by. What it promises,
+    `graphwright.testing.check_encoder` checks.
     """
 
     reads: ClassVar[tuple[str, ...]]

@@ -224,13 +224,13 @@ class Fingerprint2Molecule(MoleculeTask):
         """Molecules, drawn."""
         return molecule_sheet(samples)
 
-    def input_of(self, sample: MoleculeSample) -> Any:
+    def input_of(self, sample: MoleculeSample) -> Fingerprint:
         """The active bits."""
-        return sample.bits
+        return Fingerprint(sample.bits)
 
-    def draw_input(self, given: Any, axes: Axes) -> None:
+    def draw_input(self, given: Fingerprint, axes: Axes) -> None:
         """The fingerprint as a field of 32 x 64 bits."""
-        draw_bits(given, axes)
+        draw_bits(given.bits, axes)
 
     def write_drawing(
         self,
