@@ -129,7 +129,7 @@ def learned_pass(target: GraphBatch, *, encode: bool) -> Callable[[], tuple[Tens
     batch, n = target.mask.shape
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        encoder: NodeEncoder = GivenStates(len(target.places), TARGET_WIDTH)
+        encoder: NodeEncoder = GivenStates(len(target.node_rows), TARGET_WIDTH)
         if encode:
             encoder = TargetEncoder(
                 target.vocabulary, TARGET_WIDTH, TARGET_LAYERS, POSITIONS, random_signs=True, dropout=0.0

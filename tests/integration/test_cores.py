@@ -27,12 +27,12 @@ TINY = {
     "model.head_width": "16",
     "model.encoder_width": "16",
 }
-OF_PROCESSES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "OMP_NUM_THREADS")
+PROCESS_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "OMP_NUM_THREADS")
 
 
 def start(*words: str) -> subprocess.Popen[str]:
     """The command in a session of its own, on two cores."""
-    environment = {name: value for name, value in os.environ.items() if name not in OF_PROCESSES}
+    environment = {name: value for name, value in os.environ.items() if name not in PROCESS_VARIABLES}
     two = sorted(os.sched_getaffinity(0))[:2]
     return subprocess.Popen(
         [sys.executable, "-m", "graphwright.cli.main", "train", *words],

@@ -12,7 +12,7 @@ from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabular
 from graphwright.tasks import SPLITS
 from graphwright.tasks.spectra import MS2Scaffold, SpectrumTask, murcko_scaffold, prepared
 from graphwright.tasks.spectra.baselines import baselines
-from graphwright.tasks.spectra.table import fold_place
+from graphwright.tasks.spectra.table import fold_fraction
 from graphwright.tasks.split import SPLIT_NAMES
 
 DATA = Path(__file__).parents[2] / "data" / "massbank_ms2scaffold.parquet"
@@ -51,7 +51,7 @@ def test_the_folds_are_those_of_the_rule(table):
     names = {"train": (0, 0.8), "val": (0.8, 0.9), "test": (0.9, 1)}
     for formula, fold in set(zip(table["formula"].to_pylist(), table["fold"].to_pylist(), strict=True)):
         low, high = names[fold]
-        assert low <= fold_place(formula) < high, formula
+        assert low <= fold_fraction(formula) < high, formula
 
 
 def test_our_scaffolds_are_those_of_the_data(table):

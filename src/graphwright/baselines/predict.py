@@ -127,7 +127,7 @@ def _barycentre(
     graphs = []
     for at, index in enumerate(indices):
         mixture = largest(weights[at], kernel[at], settings.kept)
-        parts = [references.graph(place) for place in mixture.references.tolist()]
+        parts = [references.graph(reference) for reference in mixture.references.tolist()]
         size = (
             int(samples[index].graph.size)
             if settings.size is SizeRule.TRUE

@@ -21,7 +21,7 @@ class References:
         return len(self.indices)
 
     def graph(self, at: int) -> Graph:
-        """The graph of the sample at this place of `indices`."""
+        """The graph of the sample at this index into `indices`."""
         graph: Graph = self.samples[self.indices[at]].graph
         return graph
 

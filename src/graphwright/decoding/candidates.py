@@ -23,9 +23,9 @@ LOOKED_AT = 2000
 class Candidate:
     """A graph that a prediction may mean.
 
-    log_score: the model score of its best place on the slots; candidates are in this order.
-    probability: that the model's independent decisions, drawn at random, give this graph, summed over the places
-    on the slots that were met; a lower bound, since there may be others. It is small for large graphs, where many
+    log_score: the model score of its best assignment to the slots; candidates are in this order.
+    probability: that the model's independent decisions, drawn at random, give this graph, over all assignments
+    to the slots that were met; a lower bound, since there may be others. It is small for large graphs, where many
     decisions are taken, even when each is nearly certain. Of a graph recognised as a whole it is that among all
     that the model knows and a formula allows, and log_score its logarithm.
     share: its part of the candidates' probability; these sum to one, and say how sure the choice among them is.
@@ -63,7 +63,7 @@ def plain_candidates(
 ) -> list[Candidates]:
     """For every sample its `count` graphs of highest score, the plain decoder's first.
 
-    There are fewer where the `looked_at` assignments of highest score are places of fewer graphs.
+    There are fewer where the `looked_at` assignments of highest score are of fewer graphs.
     """
     if looked_at < 1:
         raise ValueError(f"at least 1 assignment must be looked at, got {looked_at}")
@@ -128,9 +128,9 @@ def _distinct(
     for found in stream:
         graph = found.assignment.graph(vocabulary)
         mass = scores.log_probability(found.assignment)
-        place = distinct.place(graph)
-        if place < len(masses):
-            masses[place] = float(np.logaddexp(masses[place], mass))
+        index = distinct.add(graph)
+        if index < len(masses):
+            masses[index] = float(np.logaddexp(masses[index], mass))
             continue
         log_scores.append(scores.score(found.assignment))
         masses.append(mass)

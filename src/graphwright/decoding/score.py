@@ -199,16 +199,16 @@ def _choices(costs: Sequence[Sequence[float]]) -> Iterator[tuple[float, list[int
     while heap:
         cost, _, changed = heapq.heappop(heap)
         picked = best.copy()
-        for place, option in changed:
-            picked[order[place]] = ranked[order[place]][option]
+        for index, option in changed:
+            picked[order[index]] = ranked[order[index]][option]
         yield cost, picked
-        place, option = changed[-1]
-        now = steps[place]
+        index, option = changed[-1]
+        now = steps[index]
         if option + 1 < len(now):
             again = cost + (now[option + 1] - now[option])
-            heapq.heappush(heap, (again, next(tie), (*changed[:-1], (place, option + 1))))
-        if place + 1 < len(steps):
-            extra = steps[place + 1][1]
-            heapq.heappush(heap, (cost + extra, next(tie), (*changed, (place + 1, 1))))
+            heapq.heappush(heap, (again, next(tie), (*changed[:-1], (index, option + 1))))
+        if index + 1 < len(steps):
+            extra = steps[index + 1][1]
+            heapq.heappush(heap, (cost + extra, next(tie), (*changed, (index + 1, 1))))
             if option == 1:
-                heapq.heappush(heap, (cost - now[1] + extra, next(tie), (*changed[:-1], (place + 1, 1))))
+                heapq.heappush(heap, (cost - now[1] + extra, next(tie), (*changed[:-1], (index + 1, 1))))

@@ -64,17 +64,17 @@ def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
 
 def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], metric: str, at: int) -> None:
     """The bars of a metric, and what the paper prints at `at`."""
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         color = PALETTE[names.index(row.measured.configuration.method) % len(PALETTE)]
         found = row.measured.figures.get(metric)
         if found is not None:
             error = [[max(found.mean - found.interval.low, 0)], [max(found.interval.high - found.mean, 0)]]
-            panel.barh(place, found.mean, color=color, xerr=error, capsize=3, height=0.7)
+            panel.barh(index, found.mean, color=color, xerr=error, capsize=3, height=0.7)
             panel.plot(
-                found.seeds, [place] * len(found.seeds), "o", color="white", markersize=3, markeredgecolor="k"
+                found.seeds, [index] * len(found.seeds), "o", color="white", markersize=3, markeredgecolor="k"
             )
         if row.printed is not None:
-            panel.plot(row.printed[at], place, marker="D", color=PRINTED, markersize=6, linestyle="none")
+            panel.plot(row.printed[at], index, marker="D", color=PRINTED, markersize=6, linestyle="none")
     panel.plot([], [], marker="D", color=PRINTED, linestyle="none", label="paper, aligned")
     panel.plot([], [], "o", color="white", markeredgecolor="k", markersize=3, label="one seed")
     panel.set_yticks(range(len(rows)), [row.measured.configuration.method for row in rows], fontsize=8)
@@ -143,8 +143,8 @@ def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
         low, high = ([getattr(figure.interval, end) for figure in figures] for end in ("low", "high"))
         panel.fill_between(xs, low, high, color=color, alpha=0.15, linewidth=0)
     for method, cells in (grid.printed | grid.beside).items():
-        places = {column.name: at for at, column in enumerate(grid.columns)}
-        names = sorted(cells, key=lambda name: places[name])
+        order = {column.name: at for at, column in enumerate(grid.columns)}
+        names = sorted(cells, key=lambda name: order[name])
         xs = [float(name.rpartition(" ")[2]) for name in names]
         panel.plot(xs, [cells[name][0] for name in names], "D", color=PRINTED, label=f"paper: {method}")
     panel.set_xlabel("largest graph, N")

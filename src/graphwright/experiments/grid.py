@@ -127,9 +127,9 @@ class Grid(Settings):
             if missing:
                 raise ValueError(f"column {column.name} has no start at scale {sorted(missing)[0]}")
         for method in self.methods:
-            strange = set(method.only or ()) - columns
-            if strange:
-                raise ValueError(f"method {method.name} names the column {sorted(strange)[0]}, which is none")
+            unknown = set(method.only or ()) - columns
+            if unknown:
+                raise ValueError(f"method {method.name} names the column {sorted(unknown)[0]}, which is none")
         for name, cells in (*self.printed.items(), *self.beside.items()):
             if set(cells) - columns:
                 raise ValueError(f"printed {name} names the column {sorted(set(cells) - columns)[0]}")
@@ -176,8 +176,8 @@ def parse_grid(name: str, path: Path) -> Grid:
         return Grid.model_validate({"name": name, **found})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise SettingsError(f"{path}: {place + ': ' if place else ''}{first['msg']}") from error
+        origin = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{path}: {origin + ': ' if origin else ''}{first['msg']}") from error
 
 
 def _read(path: Path) -> Any:
@@ -256,27 +256,27 @@ def _configuration(
     )
 
 
-def build_run(start: str, layers: list[Changes], place: str) -> Run:
+def build_run(start: str, layers: list[Changes], origin: str) -> Run:
     """A preset with changes laid over it, the last on top: values first, then factors."""
     values: dict[str, Value] = {}
     for layer in layers:
         values |= layer.set
-    run = _load(start, values, place)
+    run = _load(start, values, origin)
     for layer in layers:
         for key, factor in layer.times.items():
-            values[key] = _scaled(run, key, factor, place)
-    return _load(start, values, place)
+            values[key] = _scaled(run, key, factor, origin)
+    return _load(start, values, origin)
 
 
-def _load(start: str, values: Mapping[str, Value], place: str) -> Run:
-    return load_run(start, [Override(key, value, place) for key, value in values.items()])
+def _load(start: str, values: Mapping[str, Value], origin: str) -> Run:
+    return load_run(start, [Override(key, value, origin) for key, value in values.items()])
 
 
-def _scaled(run: Run, key: str, factor: float, place: str) -> float:
+def _scaled(run: Run, key: str, factor: float, origin: str) -> float:
     section, _, name = key.partition(".")
     before = getattr(getattr(run, section, None), name, None)
     if isinstance(before, bool) or not isinstance(before, int | float):
-        raise SettingsError(f"{place}: times {key}: there is no number to multiply")
+        raise SettingsError(f"{origin}: times {key}: there is no number to multiply")
     return max(1, round(before * factor)) if isinstance(before, int) else before * factor
 
 

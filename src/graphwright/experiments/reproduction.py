@@ -163,7 +163,7 @@ class Status:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """One job: its place in the grid, how far it is, its folder, and why it failed."""
+    """One job: where it is in the grid, how far it is, its folder, and why it failed."""
 
     column: str
     method: str

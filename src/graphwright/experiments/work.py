@@ -34,7 +34,7 @@ from graphwright.training.log import VALIDATION, read_log
 from graphwright.training.processes import threads as torch_threads
 
 PROCESSOR = "processor.json"
-"""The processor time of a run's sittings so far."""
+"""The processor time of a run's sessions so far."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
 
 @contextmanager
 def _processor_time(folder: Path) -> Iterator[None]:
-    """Add what this process works to that of the sittings before, without data workers and what a kill cut off."""
+    """Add what this process works to that of the sessions before, without data workers and what a kill cut off."""
     begun = process_time()
     try:
         yield

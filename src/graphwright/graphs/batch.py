@@ -126,15 +126,15 @@ class GraphBatch:
         return self.mask.sum(1)
 
     @property
-    def places(self) -> Tensor:
-        """(m,) where the m real nodes of all graphs stand among the b * n, graph by graph."""
+    def node_rows(self) -> Tensor:
+        """(m,) the rows of the m real nodes of all graphs among the b * n, graph by graph."""
         return self.mask.flatten().nonzero()[:, 0]
 
     def padded(self, nodes: Tensor) -> Tensor:
-        """(b, n, width) rows (m, width) of the real nodes at their places, zero at padding."""
+        """(b, n, width) rows (m, width) of the real nodes in their rows, zero at padding."""
         b, n = self.mask.shape
         room = nodes.new_zeros(b * n, nodes.shape[1])
-        return room.index_copy(0, self.places, nodes).view(b, n, nodes.shape[1])
+        return room.index_copy(0, self.node_rows, nodes).view(b, n, nodes.shape[1])
 
     def node_mask(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """(b, n) the mask w = h* as numbers."""

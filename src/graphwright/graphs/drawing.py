@@ -42,11 +42,11 @@ def draw(
 
     positions: (n, 2), default `layout(graph)`. colors: by label name, a palette for names left out.
     """
-    places = np.asarray(layout(graph) if positions is None else positions, np.float64)
-    if places.shape != (graph.size, 2):
-        raise ValueError(f"positions must have shape {(graph.size, 2)}, got {places.shape}")
-    if not np.isfinite(places).all():
-        raise ValueError(f"positions[{np.argwhere(~np.isfinite(places))[0, 0]}] is not finite")
+    points = np.asarray(layout(graph) if positions is None else positions, np.float64)
+    if points.shape != (graph.size, 2):
+        raise ValueError(f"positions must have shape {(graph.size, 2)}, got {points.shape}")
+    if not np.isfinite(points).all():
+        raise ValueError(f"positions[{np.argwhere(~np.isfinite(points))[0, 0]}] is not finite")
     if ax is None:
         ax = _new_axes()
     palette = {name: PALETTE[code % len(PALETTE)] for code, name in enumerate(graph.vocabulary.nodes)}
@@ -54,15 +54,15 @@ def draw(
     styles = ("-", "--", ":", "-.")
     # Unclipped: equal aspect leaves a graph in one line a box without height, which would cut it away.
     for (i, j), code in zip(graph.edges.tolist(), graph.edge_labels.tolist(), strict=True):
-        x, y = places[[i, j]].T
+        x, y = points[[i, j]].T
         style = styles[(code - 1) % len(styles)]
         ax.plot(x, y, color="#555555", linewidth=1.5, linestyle=style, zorder=1, clip_on=False)
     if graph.size:
         shades = [fills[name] for name in graph.node_names]
-        x, y = places.T
+        x, y = points.T
         ax.scatter(x, y, s=220, c=shades, edgecolors="#222222", linewidths=1, zorder=2, clip_on=False)
-    for node, place in enumerate(places):
-        ax.annotate(str(node), place, ha="center", va="center", fontsize=8, zorder=3)
+    for node, point in enumerate(points):
+        ax.annotate(str(node), point, ha="center", va="center", fontsize=8, zorder=3)
     ax.set_aspect("equal")
     ax.margins(0.2)
     ax.set_axis_off()

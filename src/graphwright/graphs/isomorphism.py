@@ -179,7 +179,7 @@ class DistinctGraphs:
 
     def __init__(self) -> None:
         self.graphs: list[Graph] = []
-        self._places: dict[str, list[int]] = {}
+        self._indices: dict[str, list[int]] = {}
         # The same graph mostly comes with its nodes in the same order, and need not be refined again.
         self._exact: dict[bytes, int] = {}
 
@@ -187,18 +187,18 @@ class DistinctGraphs:
         """Where the graph is in `graphs`; None if it was not met."""
         exact = _bytes(graph)
         if exact not in self._exact:
-            same = self._places.get(refinement_hash(graph), [])
+            same = self._indices.get(refinement_hash(graph), [])
             found = self._among(same, graph)
             if found is None:
                 return None
             self._exact[exact] = found
         return self._exact[exact]
 
-    def place(self, graph: Graph) -> int:
+    def add(self, graph: Graph) -> int:
         """Where the graph is in `graphs`; at the end, to which it is then added, if it is new."""
         exact = _bytes(graph)
         if exact not in self._exact:
-            same = self._places.setdefault(refinement_hash(graph), [])
+            same = self._indices.setdefault(refinement_hash(graph), [])
             found = self._among(same, graph)
             if found is None:
                 found = len(self.graphs)
@@ -207,8 +207,8 @@ class DistinctGraphs:
             self._exact[exact] = found
         return self._exact[exact]
 
-    def _among(self, places: list[int], graph: Graph) -> int | None:
-        return next((at for at in places if is_isomorphic(self.graphs[at], graph)), None)
+    def _among(self, indices: list[int], graph: Graph) -> int | None:
+        return next((at for at in indices if is_isomorphic(self.graphs[at], graph)), None)
 
 
 def _bytes(graph: Graph) -> bytes:

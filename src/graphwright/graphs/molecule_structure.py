@@ -80,7 +80,7 @@ _CHARGE_COSTS = {
     ("C", -1): 3.0,
     ("C", 1): 4.0,
 }
-_STRANGE_CHARGE = 2.5
+_UNUSUAL_CHARGE = 2.5
 _HYPERVALENT_HYDROGEN = 3.0
 _AROMATIC_HYDROGEN = 0.01
 AROMATIC_ELEMENTS = frozenset({"B", "C", "N", "O", "Si", "P", "S", "Ge", "As", "Se", "Te"})
@@ -224,7 +224,7 @@ def _completed(
         return []
     cost = 0.0
     if charge:
-        cost = abs(charge) * _CHARGE_COSTS.get((symbol, charge), _STRANGE_CHARGE)
+        cost = abs(charge) * _CHARGE_COSTS.get((symbol, charge), _UNUSUAL_CHARGE)
     # P(=O)H is common, hydrogen on other atoms beyond their first valence is not.
     if hydrogens and valence > valences[0] and not (symbol == "P" and localised == 4 and highest == 2):
         cost += _HYPERVALENT_HYDROGEN
@@ -452,7 +452,7 @@ def _system_choices(
                     for two in doubled[near]
                 )
         for extra, move, paired in moves:
-            after = tuple(move.get(place, state) for place, state in enumerate(chosen))
+            after = tuple(move.get(at, state) for at, state in enumerate(chosen))
             if after not in seen:  # atoms paired in another way make the same structure
                 seen.add(after)
                 heapq.heappush(heap, (bound + extra, next(order), after, paired))

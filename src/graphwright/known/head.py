@@ -16,7 +16,7 @@ from graphwright.known.library import Library
 from graphwright.models.bags import Bags
 from graphwright.models.encoders import Tokens
 from graphwright.models.linear import Linear
-from graphwright.models.precision import full
+from graphwright.models.precision import at_least_float32
 
 SCALE = 2.0
 WIDER = 2
@@ -99,7 +99,7 @@ class Recogniser(nn.Module):
     def forward(self, tokens: Tokens) -> Recognised:
         """tokens of b inputs -> the whole of each, and its logits."""
         read = self.read(torch.cat([tokens.values[:, 0], tokens.mean()], 1))
-        return Recognised(self.whole(read), full(read @ self.graphs().mT + self.bias))
+        return Recognised(self.whole(read), at_least_float32(read @ self.graphs().mT + self.bias))
 
 
 class Recognition:

@@ -32,7 +32,7 @@ class Library:
     def of(cls, graphs: Iterable[Graph], slots: int) -> Library:
         """The graphs, each once however often it comes, without those that have no node or too many."""
         distinct = DistinctGraphs()
-        indices = [distinct.place(graph) for graph in graphs if 0 < graph.size <= slots]
+        indices = [distinct.add(graph) for graph in graphs if 0 < graph.size <= slots]
         if not indices:
             raise ValueError(f"there is no graph of 1 to {slots} nodes to choose from")
         return cls(tuple(distinct.graphs), GraphBatch.collate(distinct.graphs, slots), np.bincount(indices))
@@ -77,7 +77,7 @@ class Library:
         """Where a graph is among them."""
         result = DistinctGraphs()
         for graph in self.graphs:
-            result.place(graph)
+            result.add(graph)
         return result
 
     @cached_property

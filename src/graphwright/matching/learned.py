@@ -14,7 +14,7 @@ from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.models import NodeEncoder, TargetEncoder
 from graphwright.models.linear import Linear
-from graphwright.models.precision import full, without_autocast
+from graphwright.models.precision import at_least_float32, without_autocast
 from graphwright.settings import MATCHINGS, CostKind, PlanKind, Run, SlotKind
 from graphwright.transport import (
     EmbeddingPlan,
@@ -53,7 +53,7 @@ class Temperature:
 class LearnedMatcher(Matcher):
     """Plan = Sinkhorn(cost / sum of the cost; epsilon, K).
 
-    Slot states (with a code of the slot, unless slots are tokens, whose place means nothing) and target states
+    Slot states (with a code of the slot, unless slots are tokens, whose index means nothing) and target states
     (padding replaced by one learned vector) are projected separately to `dimension`. Gradients flow through plan,
     cost and the target encoder, and into the predictor's states unless `detach_states`. With `linear_costs` what
     presence, labels, diffusion and a task's prior already say of a slot and a node is added to the distance of
@@ -146,11 +146,11 @@ class LearnedMatcher(Matcher):
         states = states.detach() if self.detach_states else states
         slots = self.project_slots(states if self.slot_code is None else states + self.slot_code)
         nodes = self.project_nodes(self.target_encoder.nodes(target))
-        beyond = self.project_nodes(self.padding)
+        padding = self.project_nodes(self.padding)
         further = None if linear is None else self.linear_costs * target.capacity * linear
         # At these temperatures half the digits are none.
         with without_autocast(states.device):
-            given = (full(slots), full(nodes), target.sizes, full(beyond))
+            given = (at_least_float32(slots), at_least_float32(nodes), target.sizes, at_least_float32(padding))
             return self.embedding_plan(*given, self.epsilon, self.iterations, further)
 
     def forward(

@@ -33,7 +33,7 @@ class NodeDecoder(nn.Module):
 ROOM = 8
 """Token slots beyond the most nodes that a graph has. Pairs grow with their square: a step on 64 molecules of up
 to 32 atoms takes 0.63 s with 40 of them, 0.98 s with 48, 1.5 s with all 68 that a molecule may have."""
-STRANGER = 5.0
+UNOWNED = 5.0
 """What a token costs, over the number of nodes, that does not own the node it is to stand for."""
 LAST = 4.0
 """What a spare slot costs, likewise: it is used where no token is left."""
@@ -60,7 +60,7 @@ class SlotTokens(NamedTuple):
     owning: Tensor
 
     def prior(self, owners: Tensor, mask: Tensor) -> Tensor:
-        """(b, n, n) linear cost of a plan: `STRANGER` / m where a slot's token does not own the node.
+        """(b, n, n) linear cost of a plan: `UNOWNED` / m where a slot's token does not own the node.
 
         owners: (b, k, n) bool, which token can stand for which node; mask: (b, n) the real nodes. Spare slots may
         stand for any node, at a cost: where they may do so for nothing they are used in every graph, and what
@@ -69,7 +69,7 @@ class SlotTokens(NamedTuple):
         token = (self.source != SPARE)[:, :, None]
         owned = owners.gather(1, self.source.clamp_min(0)[:, :, None].expand(-1, -1, owners.shape[2])) & token
         spare = ~token & self.real[:, :, None]
-        cost = STRANGER * ~(owned & self.real[:, :, None]) - (STRANGER - LAST) * spare
+        cost = UNOWNED * ~(owned & self.real[:, :, None]) - (UNOWNED - LAST) * spare
         nodes = mask[:, None, :].to(self.scores.dtype)
         return cost * nodes / nodes.sum(2, keepdim=True).clamp_min(1)
 

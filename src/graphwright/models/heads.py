@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from graphwright.graphs import Prediction, Vocabulary
 from graphwright.models.linear import Linear
-from graphwright.models.precision import full
+from graphwright.models.precision import at_least_float32
 
 
 class GraphHead(nn.Module):
@@ -40,15 +40,15 @@ class GraphHead(nn.Module):
         if self.pair_factor is not None:
             factors = self.pair_factor(states)
             pairs = pairs + factors[:, first] * factors[:, second]
-        upper = full(self.pair_output(pairs))
+        upper = at_least_float32(self.pair_output(pairs))
         edges = upper.new_zeros(states.shape[0], n, n, upper.shape[2])
         edges[:, first, second] = upper
         edges[:, second, first] = upper
         return Prediction(
-            presence=full(self.presence(states)[:, :, 0]),
+            presence=at_least_float32(self.presence(states)[:, :, 0]),
             edges=edges[..., 0] if edges.shape[3] == 1 else edges.permute(0, 3, 1, 2),
-            node_labels=None if self.labels is None else full(self.labels(states)),
-            diffusion=None if self.diffusion is None else full(self.diffusion(states)),
+            node_labels=None if self.labels is None else at_least_float32(self.labels(states)),
+            diffusion=None if self.diffusion is None else at_least_float32(self.diffusion(states)),
         )
 
 

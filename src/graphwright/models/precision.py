@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def full(tensor: Tensor) -> Tensor:
+def at_least_float32(tensor: Tensor) -> Tensor:
     """The tensor in at least float32."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from graphwright.graphs import Prediction, Vocabulary
 from graphwright.models.decoder import NodeDecoder
 from graphwright.models.linear import Linear
-from graphwright.models.precision import full
+from graphwright.models.precision import at_least_float32
 
 
 class RelationDecoder(NodeDecoder):
@@ -48,13 +48,13 @@ class RelationHead(nn.Module):
     def forward(self, states: Tensor) -> Prediction:
         """states (b, n + 1, width) -> logits, in float32 under mixed precision; the edges' diagonal is zero."""
         slots, token = states[:, :-1], states[:, -1:]
-        classes = full(self.classes(slots))
+        classes = at_least_float32(self.classes(slots))
         none, labels = classes[:, :, 0], classes[:, :, 1:]
         first, second = self.first(slots) + self.relation(token), self.second(slots)
         n = slots.shape[1]
         rows, columns = torch.triu_indices(n, n, 1, device=states.device)
         orders = torch.stack([first[:, rows] + second[:, columns], first[:, columns] + second[:, rows]])
-        upper = full(self.pair_output(orders)).mean(0)
+        upper = at_least_float32(self.pair_output(orders)).mean(0)
         edges = upper.new_zeros(len(upper), n, n, upper.shape[2])
         edges[:, rows, columns] = upper
         edges[:, columns, rows] = upper

@@ -92,7 +92,7 @@ class Neighbours:
     def of(cls, target: GraphBatch) -> Neighbours:
         """Every edge both ways; its label, from 1, is its relation."""
         relations, labels = len(target.vocabulary.edges) - 1, target.edge_labels
-        nodes, sizes = len(target.places), target.sizes
+        nodes, sizes = len(target.node_rows), target.sizes
         graph, first, second = labels.nonzero().unbind(1)
         label = labels[graph, first, second]
         before = (sizes.cumsum(0) - sizes)[graph]
@@ -168,13 +168,13 @@ class TargetEncoder(NodeEncoder):
 
     def nodes(self, target: GraphBatch) -> Tensor:
         """(m, width) of real nodes."""
-        dtype, places = self.labels.weight.dtype, target.places
-        states: Tensor = self.labels(target.node_labels.flatten()[places])
+        dtype, rows = self.labels.weight.dtype, target.node_rows
+        states: Tensor = self.labels(target.node_labels.flatten()[rows])
         if self.place is not None:
             encoding = laplacian_encoding(target.adjacency(dtype), target.mask, self.positions)
             if self.training and self.random_signs:
                 encoding = flip_signs(encoding)
-            states = states + self.place(encoding.flatten(0, 1)[places])
+            states = states + self.place(encoding.flatten(0, 1)[rows])
         received = Neighbours.of(target).received
         for layer in self.layers:
             states = layer(states, received)

@@ -23,12 +23,12 @@ class Override:
 
     key: str
     value: str | float | None
-    place: str = ""
+    origin: str = ""
 
     @property
     def shown(self) -> str:
         """How an error message names it."""
-        return f"{self.place}: {self.key}" if self.place else f"--{self.key}"
+        return f"{self.origin}: {self.key}" if self.origin else f"--{self.key}"
 
     @property
     def option(self) -> Option:
@@ -165,5 +165,5 @@ def _in_one_line(error: ValidationError, chosen: dict[str, Override], kind: str)
         or (override.option.section == section and override.option.name in reason.split())
     ]
     # The command line comes last and is what the person has just typed.
-    place = involved[-1].shown if involved else section
-    return SettingsError(f"{place}: {reason}" if place else reason)
+    blamed = involved[-1].shown if involved else section
+    return SettingsError(f"{blamed}: {reason}" if blamed else reason)

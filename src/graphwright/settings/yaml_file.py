@@ -50,11 +50,11 @@ def read_settings(path: Path) -> SettingsFile:
     preset: Override | None = None
     overrides: list[Override] = []
     expected = "the sections " + ", ".join(section_names())
-    for name, place, node in _entries(root, path, expected):
+    for name, origin, node in _entries(root, path, expected):
         if name == "preset":
-            preset = Override("preset", _scalar(node), place)
+            preset = Override("preset", _scalar(node), origin)
         else:
-            overrides += _settings(name, place, node, path)
+            overrides += _settings(name, origin, node, path)
     _refuse_repeats(overrides)
     return SettingsFile(preset, tuple(overrides))
 
@@ -71,13 +71,13 @@ def to_yaml(run: Run) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _settings(name: str, place: str, node: Node, path: Path) -> Iterator[Override]:
+def _settings(name: str, origin: str, node: Node, path: Path) -> Iterator[Override]:
     """The settings of one entry at the top: a section, or a single one by its dotted name."""
     section = next((section for section in sections() if section.name == name), None)
     if section is None:
         if _scalar(node) is None:
-            raise unknown_section(name, f"{place}: {name}")
-        yield _setting(name, place, node)
+            raise unknown_section(name, f"{origin}: {name}")
+        yield _setting(name, origin, node)
     elif node.tag != NULL:
         for field, line, value in _entries(
             node, path, f"{name} to hold settings such as {section.options[0].name}"
@@ -85,8 +85,8 @@ def _settings(name: str, place: str, node: Node, path: Path) -> Iterator[Overrid
             yield _setting(f"{name}.{field}", line, value)
 
 
-def _setting(key: str, place: str, node: Node) -> Override:
-    override = Override(key, None if node.tag == NULL else _scalar(node), place)
+def _setting(key: str, origin: str, node: Node) -> Override:
+    override = Override(key, None if node.tag == NULL else _scalar(node), origin)
     if _scalar(node) is None:
         raise SettingsError(f"{override.shown} must be {override.option.allowed}, got {_kind(node)}")
     return override

@@ -145,13 +145,13 @@ def _annotate_batch(
     ppm = np.full(len(mzs), np.nan, dtype=np.float32)
     known = np.zeros(batch.num_rows, dtype=bool)
     for (formula, adduct), rows in groups.items():
-        places = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
+        indices = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
         try:
-            explanation = explain(mzs[places], table_of(formula, adduct), tolerance_ppm)
+            explanation = explain(mzs[indices], table_of(formula, adduct), tolerance_ppm)
         except ValueError as problem:
             problems += [(row, str(problem)) for row in rows]
             continue
-        counts[places], ppm[places], known[rows] = explanation.counts_of(ELEMENTS), explanation.ppm, True
+        counts[indices], ppm[indices], known[rows] = explanation.counts_of(ELEMENTS), explanation.ppm, True
     of_known = known[row_of_peak]
     summary = AnnotationSummary(
         rows=batch.num_rows,

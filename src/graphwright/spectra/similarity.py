@@ -34,10 +34,10 @@ def bin_peaks(
     if not (bin_width > 0 and power > 0):
         raise ValueError(f"bin_width and power must be positive, got {bin_width} and {power}")
     starts = np.asarray(offsets, dtype=np.int64)
-    places = np.floor(np.asarray(mzs, dtype=np.float64) / bin_width)
-    if not ((places >= 0) & (places < MOST_BINS)).all():
+    numbers = np.floor(np.asarray(mzs, dtype=np.float64) / bin_width)
+    if not ((numbers >= 0) & (numbers < MOST_BINS)).all():
         raise ValueError(f"m/z must lie between 0 and {MOST_BINS * bin_width:g}, {MOST_BINS:,} bins")
-    bins = places.astype(np.int64)
+    bins = numbers.astype(np.int64)
     values = np.asarray(intensities, dtype=np.float64) ** power
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     shape = (len(starts) - 1, int(bins.max(initial=0)) + 1)
@@ -94,5 +94,5 @@ def _columns(matrix: sparse.csr_array, kept: NDArray[np.int64]) -> sparse.csr_ar
     """(rows, len(kept)): some columns of a matrix, `kept` ascending."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     inside = np.isin(matrix.indices, kept)
-    places = np.searchsorted(kept, matrix.indices[inside])
-    return sparse.csr_array((matrix.data[inside], (rows[inside], places)), shape=(matrix.shape[0], len(kept)))
+    columns = np.searchsorted(kept, matrix.indices[inside])
+    return sparse.csr_array((matrix.data[inside], (rows[inside], columns)), shape=(matrix.shape[0], len(kept)))

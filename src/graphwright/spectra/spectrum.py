@@ -152,7 +152,7 @@ def annotated_tokens(mzs: ArrayLike, intensities: ArrayLike, counts: ArrayLike) 
 
 
 def most_intense(intensities: ArrayLike, most: int) -> NDArray[np.int64]:
-    """Ascending places of the `most` most intense peaks; of equally intense ones the first."""
+    """Ascending indices of the `most` most intense peaks; of equally intense ones the first."""
     order = np.argsort(-np.asarray(intensities), kind="stable")[:most]
     return np.sort(order).astype(np.int64)
 

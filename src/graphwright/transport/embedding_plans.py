@@ -21,7 +21,7 @@ LEAST_TOTAL = 1e-6
 class EmbeddingPlan(Protocol):
     """(b, n, n) plans of slots (b, n, d) and nodes (m, d), those of one sample after those of another.
 
-    Sample i has counts[i] of the nodes; `beyond` (d,) stands for each that it has less than slots. further:
+    Sample i has counts[i] of the nodes; `padding` (d,) stands for each that it has less than slots. further:
     (b, n, n) costs added to those of the embeddings before they are divided by their sum; they get no gradient,
     and all columns beyond a sample's nodes must be alike.
     """
@@ -31,7 +31,7 @@ class EmbeddingPlan(Protocol):
         slots: Tensor,
         nodes: Tensor,
         counts: Tensor,
-        beyond: Tensor,
+        padding: Tensor,
         epsilon: float,
         iterations: int,
         further: Tensor | None = None,
@@ -43,7 +43,7 @@ def l1_plan(
     slots: Tensor,
     nodes: Tensor,
     counts: Tensor,
-    beyond: Tensor,
+    padding: Tensor,
     epsilon: float,
     iterations: int,
     further: Tensor | None = None,
@@ -53,12 +53,12 @@ def l1_plan(
     On the processor distances, steps and gradients of a sample are one pass over what fits into its cache, and a
     sample costs its own size: the nodes beyond it are one column that stands for all of them.
     """
-    further = _check(slots, nodes, counts, beyond, epsilon, iterations, further)
-    if all(kernels_for(tensor) for tensor in (slots, nodes, beyond)):
-        given = (slots, nodes, counts, beyond, float(epsilon), int(iterations), further)
+    further = _check(slots, nodes, counts, padding, epsilon, iterations, further)
+    if all(kernels_for(tensor) for tensor in (slots, nodes, padding)):
+        given = (slots, nodes, counts, padding, float(epsilon), int(iterations), further)
         plan: Tensor = _FusedL1Plan.apply(*given)  # type: ignore[no-untyped-call]
         return plan
-    cost = torch.cdist(slots, _padded(nodes, counts, beyond, slots.shape[1]), p=1)
+    cost = torch.cdist(slots, _padded(nodes, counts, padding, slots.shape[1]), p=1)
     return _plan(cost, further, epsilon, iterations)
 
 
@@ -66,14 +66,14 @@ def inner_product_plan(
     slots: Tensor,
     nodes: Tensor,
     counts: Tensor,
-    beyond: Tensor,
+    padding: Tensor,
     epsilon: float,
     iterations: int,
     further: Tensor | None = None,
 ) -> Tensor:
     """The same with C_ij = -<x_i, y_j>, shifted to start at 0: the sum that normalises it must be positive."""
-    further = _check(slots, nodes, counts, beyond, epsilon, iterations, further)
-    cost = -slots @ _padded(nodes, counts, beyond, slots.shape[1]).mT
+    further = _check(slots, nodes, counts, padding, epsilon, iterations, further)
+    cost = -slots @ _padded(nodes, counts, padding, slots.shape[1]).mT
     return _plan(cost - cost.amin((1, 2), keepdim=True), further, epsilon, iterations)
 
 
@@ -81,7 +81,7 @@ def _check(
     slots: Tensor,
     nodes: Tensor,
     counts: Tensor,
-    beyond: Tensor,
+    padding: Tensor,
     epsilon: float,
     iterations: int,
     further: Tensor | None,
@@ -93,8 +93,8 @@ def _check(
         raise ValueError("slots must have at least one row, got n = 0")
     check_shape("nodes", nodes, (-1, d))
     check_like("nodes", nodes, "slots", slots)
-    check_shape("beyond", beyond, (d,))
-    check_like("beyond", beyond, "slots", slots)
+    check_shape("padding", padding, (d,))
+    check_like("padding", padding, "slots", slots)
     check_shape("counts", counts, (b,))
     if counts.dtype != torch.int64 or counts.device != slots.device:
         raise ValueError(f"counts must be int64 on {slots.device}, got {counts.dtype} on {counts.device}")
@@ -113,11 +113,11 @@ def _check(
     return further.detach()
 
 
-def _padded(nodes: Tensor, counts: Tensor, beyond: Tensor, n: int) -> Tensor:
-    """(b, n, d) the nodes of each sample, and then `beyond`."""
+def _padded(nodes: Tensor, counts: Tensor, padding: Tensor, n: int) -> Tensor:
+    """(b, n, d) the nodes of each sample, and then `padding`."""
     real = torch.arange(n, device=nodes.device) < counts[:, None]
-    room = beyond.expand(len(counts) * n, -1)
-    return room.index_copy(0, real.flatten().nonzero()[:, 0], nodes).view(len(counts), n, len(beyond))
+    room = padding.expand(len(counts) * n, -1)
+    return room.index_copy(0, real.flatten().nonzero()[:, 0], nodes).view(len(counts), n, len(padding))
 
 
 def _plan(cost: Tensor, further: Tensor | None, epsilon: float, iterations: int) -> Tensor:
@@ -137,7 +137,7 @@ class _FusedL1Plan(torch.autograd.Function):
         slots: Tensor,
         nodes: Tensor,
         counts: Tensor,
-        beyond: Tensor,
+        padding: Tensor,
         epsilon: float,
         iterations: int,
         further: Tensor | None,
@@ -147,10 +147,10 @@ class _FusedL1Plan(torch.autograd.Function):
         counts = counts.contiguous()
         starts = counts.cumsum(0) - counts
         further = None if further is None else further.contiguous()
-        given = Embeddings(slots.contiguous(), nodes.contiguous(), counts, starts, beyond.contiguous(), further)
+        given = Embeddings(slots.contiguous(), nodes.contiguous(), counts, starts, padding.contiguous(), further)
         steps = kernels.l1_plan_forward(given, epsilon, LEAST_TOTAL, iterations)
         if not math.isfinite(float(steps.mass.sum())):
-            for name, tensor in (("slots", slots), ("nodes", nodes), ("beyond", beyond)):
+            for name, tensor in (("slots", slots), ("nodes", nodes), ("padding", padding)):
                 if not torch.isfinite(tensor).all():
                     raise ValueError(f"{name} must be finite")
             raise ValueError(f"distances, or distances over epsilon = {epsilon:g}, are too large to be finite")
@@ -162,7 +162,7 @@ class _FusedL1Plan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        slots, nodes, counts, starts, beyond, *steps = ctx.saved_tensors
-        given = Embeddings(slots, nodes, counts, starts, beyond, None)
+        slots, nodes, counts, starts, padding, *steps = ctx.saved_tensors
+        given = Embeddings(slots, nodes, counts, starts, padding, None)
         found = ctx.kernels.l1_plan_backward(given, ctx.epsilon, LEAST_TOTAL, *steps, gradient)
-        return found.slots, found.nodes, None, found.beyond.sum(0), None, None, None
+        return found.slots, found.nodes, None, found.padding.sum(0), None, None, None

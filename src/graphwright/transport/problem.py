@@ -98,7 +98,7 @@ class QuadraticForm:
     """<linear, T> + (1/2) <Q(T), T> with, on masked and normalised matrices,
 
     Q(T) = pair_cost r w' - pair_cost T diag(w^2) + 1 (target_cost c)' - T target_cost - sum_c left_c T right_c,
-    the terms in T alone present only without self-loops (SPEC section 1).
+    the terms in T alone present only without self-loops (docs/method.md).
 
     pair_cost, target_cost: (b, n, n), symmetric. left: (b, n, channels * n), the channels side by side, so that
     all labels cost one product. right: (b, channels, n, n).

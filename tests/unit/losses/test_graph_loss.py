@@ -277,7 +277,7 @@ def test_unlabelled_graphs_have_no_label_terms():
 
 
 def test_a_categorical_head_for_unlabelled_edges_is_counted_once():
-    """SPEC 1: without edge labels the edge-label term is absent; classes (none, edge) say the same as a logit."""
+    """Without edge labels their term is absent (docs/method.md); classes (none, edge) say the same as a logit."""
     target, classes = GraphBatch.collate([Graph.build(3, [(0, 1)])]), torch.randn(1, 2, 3, 3)
     plan, presence = torch.full((1, 3, 3), 1 / 3), torch.zeros(1, 3)
     categorical, binary = Prediction(presence, classes), Prediction(presence, classes[:, 1] - classes[:, 0])

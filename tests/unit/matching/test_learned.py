@@ -112,8 +112,8 @@ def test_the_plan_is_that_of_the_embeddings_of_slots_nodes_and_padding(embedding
     matcher = learned_matcher(slots=5, embedding_plan=embedding_plan, epsilon=3e-3, iterations=7)
     slots = matcher.project_slots(seen + matcher.slot_code)
     nodes = matcher.project_nodes(matcher.target_encoder(target)[target.mask])
-    beyond = matcher.project_nodes(matcher.padding)
-    expected = embedding_plan(slots, nodes, target.sizes, beyond, 3e-3, 7)
+    padding = matcher.project_nodes(matcher.padding)
+    expected = embedding_plan(slots, nodes, target.sizes, padding, 3e-3, 7)
     torch.testing.assert_close(plan_of(matcher, seen, target), expected, atol=1e-12, rtol=0)
 
 
@@ -312,7 +312,7 @@ def test_linear_costs_are_added_to_the_distances_in_nats_and_carry_no_gradient(e
     matcher = learned_matcher(**options, linear_costs=0.7)
     slots = matcher.project_slots(seen + matcher.slot_code)
     nodes = matcher.project_nodes(matcher.target_encoder(target)[target.mask])
-    beyond = matcher.project_nodes(matcher.padding)
+    padding = matcher.project_nodes(matcher.padding)
     # Of one slot and one node: the mean over slots is taken back, and that over nodes is N / m.
     linear = torch.stack(
         [
@@ -323,7 +323,7 @@ def test_linear_costs_are_added_to_the_distances_in_nats_and_carry_no_gradient(e
         ],
         1,
     ).view(2, 5, 5)
-    expected = embedding_plan(slots, nodes, target.sizes, beyond, 3e-3, 20, 0.7 * linear.detach())
+    expected = embedding_plan(slots, nodes, target.sizes, padding, 3e-3, 20, 0.7 * linear.detach())
     plan = soft_plan(matcher, seen, target, prediction)
     torch.testing.assert_close(plan, expected, atol=1e-10, rtol=0)
     without = learned_matcher(**options)
@@ -373,9 +373,9 @@ def test_relative_contrasts_of_distances_shrink_as_the_root_of_the_width():
     """What the width's factor is for: plans of random embeddings are about as decided at every width."""
     entropies = []
     for dimension in (16, 64, 256, 1024):
-        slots, nodes, beyond = embeddings([10] * 40, 10, dimension, dtype=torch.float32)
+        slots, nodes, padding = embeddings([10] * 40, 10, dimension, dtype=torch.float32)
         epsilon = Temperature(2e-2).epsilon(0.0, 10, dimension)
-        plan = l1_plan(slots, nodes, torch.full((40,), 10), beyond, epsilon, 50)
+        plan = l1_plan(slots, nodes, torch.full((40,), 10), padding, epsilon, 50)
         entropies.append(-float((plan * plan.clamp_min(1e-30).log()).sum()) / 400)
     assert max(entropies) < 1.1 * min(entropies)
     assert 0.5 < entropies[0] < 2.0

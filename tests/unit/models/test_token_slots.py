@@ -16,7 +16,7 @@ from graphwright.models import (
     TokenSlots,
     decoder,
 )
-from graphwright.models.decoder import LAST, SPARE, STRANGER
+from graphwright.models.decoder import LAST, SPARE, UNOWNED
 from tiny import LABELLED
 
 BITS, PADDING = 20, 21
@@ -113,7 +113,7 @@ def test_the_prior_is_against_strangers_then_spares_for_real_nodes_alone():
     owners = torch.zeros(1, 5, 5, dtype=torch.bool)
     owners[0, 1, 0] = owners[0, 2, :2] = owners[0, 0, 0] = True
     mask = torch.tensor([[True, True, False, False, False]])
-    c, last = STRANGER / 2, LAST / 2
+    c, last = UNOWNED / 2, LAST / 2
     expected = [[0, 0], [0, c], [c, c], [c, c], [last, last]]
     prior = some_slots().prior(owners, mask)
     assert prior[0, :, :2].tolist() == expected

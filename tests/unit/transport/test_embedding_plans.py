@@ -16,10 +16,10 @@ PLANS = [l1_plan, inner_product_plan]
 COUNTS = [0, 1, 4, 8, 9]
 
 
-def padded(nodes: Tensor, counts: list[int], beyond: Tensor, n: int) -> Tensor:
+def padded(nodes: Tensor, counts: list[int], padding: Tensor, n: int) -> Tensor:
     """Sample by sample."""
     parts = nodes.split(counts)
-    return torch.stack([torch.cat([part, beyond.expand(n - len(part), -1)]) for part in parts])
+    return torch.stack([torch.cat([part, padding.expand(n - len(part), -1)]) for part in parts])
 
 
 def costs(embedding_plan, slots: Tensor, nodes: Tensor) -> Tensor:
@@ -32,19 +32,19 @@ def costs(embedding_plan, slots: Tensor, nodes: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("embedding_plan", PLANS)
 def test_a_plan_is_sinkhorn_of_the_cost_divided_by_its_sum(embedding_plan):
-    slots, nodes, beyond = embeddings(COUNTS, 9, 5)
-    raw = costs(embedding_plan, slots, padded(nodes, COUNTS, beyond, 9))
+    slots, nodes, padding = embeddings(COUNTS, 9, 5)
+    raw = costs(embedding_plan, slots, padded(nodes, COUNTS, padding, 9))
     expected = sinkhorn(raw / raw.sum((1, 2), keepdim=True), 1e-3, 7).matrix
-    plan = embedding_plan(slots, nodes, torch.tensor(COUNTS), beyond, 1e-3, 7)
+    plan = embedding_plan(slots, nodes, torch.tensor(COUNTS), padding, 1e-3, 7)
     torch.testing.assert_close(plan, expected, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("embedding_plan", PLANS)
 def test_further_costs_are_added_before_the_cost_is_divided_by_its_sum(embedding_plan):
-    slots, nodes, beyond = embeddings(COUNTS, 9, 5)
+    slots, nodes, padding = embeddings(COUNTS, 9, 5)
     further = further_costs(COUNTS, 9)
-    given = (slots, nodes, torch.tensor(COUNTS), beyond, 1e-3, 7)
-    raw = costs(embedding_plan, slots, padded(nodes, COUNTS, beyond, 9)) + further
+    given = (slots, nodes, torch.tensor(COUNTS), padding, 1e-3, 7)
+    raw = costs(embedding_plan, slots, padded(nodes, COUNTS, padding, 9)) + further
     expected = sinkhorn(raw / raw.sum((1, 2), keepdim=True), 1e-3, 7).matrix
     plan = embedding_plan(*given, further)
     torch.testing.assert_close(plan, expected, atol=1e-10, rtol=0)
@@ -59,22 +59,22 @@ def test_plans_pass_gradcheck(embedding_plan, counts, with_further):
     variables = [tensor.requires_grad_() for tensor in embeddings(counts, 4, 7)]
     further = further_costs(counts, 4) if with_further else None
 
-    def plan(slots, nodes, beyond):
-        return embedding_plan(slots, nodes, torch.tensor(counts), beyond, 2e-2, 6, further)
+    def plan(slots, nodes, padding):
+        return embedding_plan(slots, nodes, torch.tensor(counts), padding, 2e-2, 6, further)
 
     assert torch.autograd.gradcheck(plan, variables)
 
 
 @pytest.mark.parametrize("embedding_plan", PLANS)
 def test_further_costs_get_no_gradient_and_are_not_changed(embedding_plan):
-    slots, nodes, beyond = (tensor.requires_grad_() for tensor in embeddings([2, 3], 4, 5))
+    slots, nodes, padding = (tensor.requires_grad_() for tensor in embeddings([2, 3], 4, 5))
     further = further_costs([2, 3], 4).requires_grad_()
     before = further.detach().clone()
-    plan = embedding_plan(slots, nodes, torch.tensor([2, 3]), beyond, 1e-2, 5, further)
+    plan = embedding_plan(slots, nodes, torch.tensor([2, 3]), padding, 1e-2, 5, further)
     plan.square().sum().backward()
     assert further.grad is None
     assert torch.equal(further, before)
-    assert all(tensor.grad.abs().max() > 0 for tensor in (slots, nodes, beyond))
+    assert all(tensor.grad.abs().max() > 0 for tensor in (slots, nodes, padding))
 
 
 @pytest.mark.parametrize("embedding_plan", PLANS)
@@ -88,42 +88,42 @@ def test_further_costs_get_no_gradient_and_are_not_changed(embedding_plan):
     ],
 )
 def test_further_costs_that_do_not_fit_are_refused(embedding_plan, further, message):
-    slots, nodes, beyond = embeddings([2, 3], 4, 3, dtype=torch.float32)
+    slots, nodes, padding = embeddings([2, 3], 4, 3, dtype=torch.float32)
     with pytest.raises(ValueError, match=message):
-        embedding_plan(slots, nodes, torch.tensor([2, 3]), beyond, 0.1, 2, further)
+        embedding_plan(slots, nodes, torch.tensor([2, 3]), padding, 0.1, 2, further)
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.integers(0, 3))
 def test_a_sample_has_the_plan_that_it_has_alone(counts, seed):
-    slots, nodes, beyond = embeddings(counts, 6, 4, seed)
+    slots, nodes, padding = embeddings(counts, 6, 4, seed)
     further = further_costs(counts, 6, seed) if seed % 2 else None
-    together = l1_plan(slots, nodes, torch.tensor(counts), beyond, 1e-3, 5, further)
+    together = l1_plan(slots, nodes, torch.tensor(counts), padding, 1e-3, 5, further)
     for at, part in enumerate(nodes.split(counts)):
         own = None if further is None else further[at : at + 1]
-        alone = l1_plan(slots[at : at + 1], part, torch.tensor(counts[at : at + 1]), beyond, 1e-3, 5, own)
+        alone = l1_plan(slots[at : at + 1], part, torch.tensor(counts[at : at + 1]), padding, 1e-3, 5, own)
         torch.testing.assert_close(together[at], alone[0], atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("embedding_plan", PLANS)
 def test_an_empty_batch_has_no_plans(embedding_plan):
-    slots, nodes, beyond = (tensor.requires_grad_() for tensor in embeddings([], 4, 3))
-    plan = embedding_plan(slots, nodes, torch.zeros(0, dtype=torch.int64), beyond, 0.1, 2)
+    slots, nodes, padding = (tensor.requires_grad_() for tensor in embeddings([], 4, 3))
+    plan = embedding_plan(slots, nodes, torch.zeros(0, dtype=torch.int64), padding, 0.1, 2)
     assert plan.shape == (0, 4, 4)
     plan.sum().backward()
-    assert not beyond.grad.any()
+    assert not padding.grad.any()
 
 
 @pytest.mark.parametrize("embedding_plan", PLANS)
 def test_any_strides_of_inputs_and_gradient_will_do(embedding_plan):
     counts = torch.tensor([3, 1])
-    slots, nodes, beyond = embeddings([3, 1], 4, 5)
+    slots, nodes, padding = embeddings([3, 1], 4, 5)
     further = further_costs([3, 1], 4)
     results = []
     for strided in (False, True):
-        given = [slots, nodes, beyond]
+        given = [slots, nodes, padding]
         if strided:
-            wide = torch.stack([beyond, beyond], 1)
+            wide = torch.stack([padding, padding], 1)
             given = [slots.mT.contiguous().mT, nodes.mT.contiguous().mT, wide[:, 0]]
         variables = [tensor.detach().requires_grad_() for tensor in given]
         own = further.mT.contiguous().mT if strided else further
@@ -137,9 +137,9 @@ def test_any_strides_of_inputs_and_gradient_will_do(embedding_plan):
 
 @pytest.mark.parametrize("with_further", [False, True])
 def test_columns_beyond_the_nodes_are_one_to_the_last_bit(with_further):
-    slots, nodes, beyond = embeddings(COUNTS, 9, 5, dtype=torch.float32)
+    slots, nodes, padding = embeddings(COUNTS, 9, 5, dtype=torch.float32)
     further = further_costs(COUNTS, 9, dtype=torch.float32) if with_further else None
-    plan = l1_plan(slots, nodes, torch.tensor(COUNTS), beyond, 1e-4, 20, further)
+    plan = l1_plan(slots, nodes, torch.tensor(COUNTS), padding, 1e-4, 20, further)
     for sample, count in enumerate(COUNTS):
         columns, first = plan[sample, :, count:], plan[sample, :, count : count + 1]
         if kernels_for(plan) is None:  # torch's sums depend on where in a vector register a column stands
@@ -165,15 +165,15 @@ def test_counts_that_do_not_fit_are_refused(embedding_plan, counts, message):
 
 
 def test_distances_too_large_for_a_sum_are_refused():
-    slots, nodes, beyond = (1e36 * tensor for tensor in embeddings([2, 3], 4, 30, dtype=torch.float32))
+    slots, nodes, padding = (1e36 * tensor for tensor in embeddings([2, 3], 4, 30, dtype=torch.float32))
     with pytest.raises(ValueError, match="finite"):
-        l1_plan(slots, nodes, torch.tensor([2, 3]), beyond, 0.1, 2)
+        l1_plan(slots, nodes, torch.tensor([2, 3]), padding, 0.1, 2)
 
 
-@pytest.mark.parametrize("name", ["slots", "nodes", "beyond"])
+@pytest.mark.parametrize("name", ["slots", "nodes", "padding"])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_embeddings_that_are_not_finite_are_refused_by_name(name, bad):
-    given = dict(zip(("slots", "nodes", "beyond"), embeddings([2, 3], 4, 3), strict=True))
+    given = dict(zip(("slots", "nodes", "padding"), embeddings([2, 3], 4, 3), strict=True))
     given[name].view(-1)[0] = bad
     with pytest.raises(ValueError, match=f"^({name} must be|cost is not) finite"):
         l1_plan(**given, counts=torch.tensor([2, 3]), epsilon=0.1, iterations=2)

@@ -15,7 +15,7 @@ from graphwright.settings import ENCODERS, InputForm, Model
 
 @ENCODERS.register("cnn")
 class ConvolutionalEncoder(Encoder):
-    """A few residual convolutions, down to a quarter of the side, and a learned code of each place.
+    """A few residual convolutions, down to a quarter of the side, and a learned code of each position.
 
     Regions that touch in a single pixel are joined, so the first layers run before the picture is shrunk much.
     """

@@ -29,7 +29,7 @@ MULTIPLIERS = (
 """Drawn once; of a kind, an amount and the counts of `ELEMENTS`, for each of two hashes. Never to change: a word's
 rows are part of what a model has learned."""
 FRAGMENT, LOSS, UNSATURATION, FIRST_ELEMENT = range(4)
-"""Kinds of words; an element's is `FIRST_ELEMENT` plus its place."""
+"""Kinds of words; an element's is `FIRST_ELEMENT` plus its index."""
 VALENCES = {"C": 2, "Si": 2, "N": 1, "P": 1, "B": 1, "As": 1, "O": 0, "S": 0}
 """What an atom adds to twice the number of rings and double bonds; those not named take one off, as hydrogen."""
 

@@ -37,8 +37,8 @@ def read_mzml(source: SpectrumSource) -> Iterator[Spectrum | SpectrumError]:
             raise
         # The XML layers below raise whatever they meet, of no common type.
         except Exception as problem:
-            place = Origin(str(source.path), "spectrum", number + 1)
-            raise SpectrumError(place, f"not mzML that can be read: {str(problem)[:200]}") from None
+            origin = Origin(str(source.path), "spectrum", number + 1)
+            raise SpectrumError(origin, f"not mzML that can be read: {str(problem)[:200]}") from None
 
 
 def _read_spectrum(origin: Origin, data: Mapping[str, Any]) -> Spectrum | SpectrumError:

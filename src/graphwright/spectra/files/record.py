@@ -88,8 +88,8 @@ class Fields:
 
     def _error(self, name: str, problem: str) -> SpectrumError:
         found = self._found(name)
-        place = Origin(self.origin.path, self.origin.unit, found[1] if found else self.origin.number)
-        return SpectrumError(place, f"{name}: {problem}")
+        origin = Origin(self.origin.path, self.origin.unit, found[1] if found else self.origin.number)
+        return SpectrumError(origin, f"{name}: {problem}")
 
     def _spectrum(self, mzs: ArrayLike, intensities: ArrayLike, electronvolts: float | None) -> Spectrum:
         self._check_level()

@@ -113,29 +113,29 @@ class _Epoch:
         return np.stack(parts, axis=1).reshape(-1)
 
     def _lane(self, lane: int, low: int, high: int) -> IntArray:
-        """Indices at the places low..high-1 of a lane."""
+        """Indices at the positions low..high-1 of a lane."""
         found: list[IntArray] = []
-        place, end = lane * self.length + low, lane * self.length + high
-        while place < end:
-            start, order = self._window(lane, place)
-            part = order[place - start : end - start]
+        position, end = lane * self.length + low, lane * self.length + high
+        while position < end:
+            start, order = self._window(lane, position)
+            part = order[position - start : end - start]
             found.append(part)
-            place += len(part)
+            position += len(part)
         return np.concatenate(found)
 
-    def _window(self, lane: int, place: int) -> tuple[int, IntArray]:
-        """The window of a lane that holds a place: where it starts, and its shuffled indices."""
+    def _window(self, lane: int, position: int) -> tuple[int, IntArray]:
+        """The window of a lane that holds a position: where it starts, and its shuffled indices."""
         start, order = self._windows.get(lane, (0, np.zeros(0, np.int64)))
-        if start <= place < start + len(order):
+        if start <= position < start + len(order):
             return start, order
-        number = (int(np.searchsorted(self.starts, place, side="right")) - 1) // self.window
+        number = (int(np.searchsorted(self.starts, position, side="right")) - 1) // self.window
         low = max(int(self.starts[number * self.window]), lane * self.length)
         behind = min((number + 1) * self.window, len(self.blocks))
         high = min(int(self.starts[behind]), (lane + 1) * self.length)
         # Lanes from 1: numpy takes a key that ends in zeros for the same without them.
-        places = low + np.random.default_rng((*self.key, 1 + lane, number)).permutation(high - low)
-        block = np.searchsorted(self.starts, places, side="right") - 1
-        order = self.firsts[self.blocks[block]] + places - self.starts[block]
+        positions = low + np.random.default_rng((*self.key, 1 + lane, number)).permutation(high - low)
+        block = np.searchsorted(self.starts, positions, side="right") - 1
+        order = self.firsts[self.blocks[block]] + positions - self.starts[block]
         self._windows[lane] = low, order
         return low, order
 
@@ -144,7 +144,7 @@ COLUMNS = ("smiles", "atoms", "bonds", "fingerprint")
 
 
 @dataclass(frozen=True)
-class BlockPlace:
+class BlockAddress:
     """A row group of a shard: `first` is the index, in the split, of its first molecule."""
 
     shard: str
@@ -193,8 +193,8 @@ class ShardDataset(Samples):
         at = index[0] if isinstance(index, tuple) else index
         if not 0 <= at < len(self):
             raise IndexError(f"molecule {at} of {len(self)}")
-        place = self.blocks[int(np.searchsorted(self._firsts, at, side="right")) - 1]
-        return self._cache.block(place).sample(at - place.first, self._codes, self.vocabulary)
+        address = self.blocks[int(np.searchsorted(self._firsts, at, side="right")) - 1]
+        return self._cache.block(address).sample(at - address.first, self._codes, self.vocabulary)
 
     def order(self, batch_size: int, seed: int, first: int = 0, rank: int = 0, ranks: int = 1) -> ShardOrder:
         """Batches for a loader's `batch_sampler`, from step `first` on."""
@@ -251,48 +251,48 @@ class _BlockCache:
         self.folder, self.size = folder, size
         self.reads = 0
         """Blocks decoded so far."""
-        self._blocks: OrderedDict[BlockPlace, _Block] = OrderedDict()
+        self._blocks: OrderedDict[BlockAddress, _Block] = OrderedDict()
 
-    def block(self, place: BlockPlace) -> _Block:
-        found = self._blocks.get(place)
+    def block(self, address: BlockAddress) -> _Block:
+        found = self._blocks.get(address)
         if found is None:
-            found = _read_block(self.folder / place.shard, place)
+            found = _read_block(self.folder / address.shard, address)
             self.reads += 1
-            self._blocks[place] = found
+            self._blocks[address] = found
             if len(self._blocks) > self.size:
                 self._blocks.popitem(last=False)
-        self._blocks.move_to_end(place)
+        self._blocks.move_to_end(address)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_blocks": OrderedDict()}  # a worker reads for itself
 
 
-def _read_block(path: Path, place: BlockPlace) -> _Block:
+def _read_block(path: Path, block: BlockAddress) -> _Block:
     try:
         with pq.ParquetFile(path) as file:
-            table = file.read_row_group(place.row_group, columns=list(COLUMNS), use_threads=False)
+            table = file.read_row_group(block.row_group, columns=list(COLUMNS), use_threads=False)
     except (pa.ArrowException, OSError, IndexError) as error:
         raise ManifestError(f"{path} is missing or damaged: {error}") from error
-    if table.num_rows != place.size:
+    if table.num_rows != block.size:
         raise ManifestError(
-            f"{path}: row group {place.row_group} has {table.num_rows} molecules, the manifest says {place.size}"
+            f"{path}: row group {block.row_group} has {table.num_rows} molecules, the manifest says {block.size}"
         )
     smiles, *lists = (pa.concat_arrays(table[name].chunks) for name in COLUMNS)
     return _Block(smiles, *(_Lists.of(column) for column in lists))
 
 
-def _blocks(shards: Sequence[ShardRecord], split: int, block_rows: int) -> list[BlockPlace]:
+def _blocks(shards: Sequence[ShardRecord], split: int, block_rows: int) -> list[BlockAddress]:
     """Where the molecules of a split are: its row groups, those of earlier splits skipped."""
-    places, first = [], 0
+    blocks, first = [], 0
     for shard in shards:
         row_group = sum(-(-size // block_rows) for size in shard.molecules[:split])
         left = shard.molecules[split]
         while left:
             size = min(left, block_rows)
-            places.append(BlockPlace(shard.name, row_group, first, size))
+            blocks.append(BlockAddress(shard.name, row_group, first, size))
             row_group, first, left = row_group + 1, first + size, left - size
-    return places
+    return blocks
 
 
 def _complete_manifest(folder: Path) -> Manifest:

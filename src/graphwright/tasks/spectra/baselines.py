@@ -45,12 +45,12 @@ def baselines(training: SpectrumDataset, queries: SpectrumDataset, indices: Sequ
     graphs = [scaffolds[row] for row in known.tolist()]
     library = Library.of(graphs, training.settings.capacity)
     fitting = _nearest_within_formula(graphs, library, queries.bounds(indices), fine, alike)
-    for name, places in (
+    for name, rows in (
         ("cosine 0.1 Da", nearest_spectra(*rough).index),
         ("root cosine 0.01 Da", alike),
         ("root cosine 0.01 Da, formula", fitting),
     ):
-        found.append(Baseline(name, [graphs[at] for at in places]))
+        found.append(Baseline(name, [graphs[row] for row in rows]))
     return found
 
 
@@ -63,17 +63,17 @@ def _nearest_within_formula(
 ) -> Rows:
     """Of the training spectra whose scaffold a query's formula has room for the nearest; else as without it.
 
-    graphs: of the training spectra. binned: queries and training spectra. otherwise: places of the latter.
+    graphs: of the training spectra. binned: queries and training spectra. otherwise: rows of the latter.
     """
     found = [library.distinct.find(graph) for graph in graphs]
-    places = np.array([-1 if place is None else place for place in found])
+    indices = np.array([-1 if index is None else index for index in found])
     answers, groups = otherwise.copy(), dict[tuple[tuple[str, int], ...], list[int]]()
     for query, formula in enumerate(bounds):
         if formula is not None:
             groups.setdefault(tuple(sorted(formula.atoms.items())), []).append(query)
     for asking in groups.values():
         allowed = library.contents.within(bounds[asking[0]], library.batch.vocabulary)
-        fitting = np.flatnonzero(np.isin(places, allowed))
+        fitting = np.flatnonzero(np.isin(indices, allowed))
         if len(fitting):
             answers[asking] = fitting[nearest_spectra(binned[0][asking], binned[1][fitting]).index]
     return answers
@@ -95,8 +95,8 @@ def _binned(data: SpectrumDataset, rows: Rows, width: float, power: float) -> sp
     peaks = data.table.peaks
     lengths = np.diff(peaks.offsets)[rows]
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.repeat(peaks.offsets[rows] - starts[:-1], lengths) + np.arange(starts[-1])
-    return bin_peaks(starts, peaks.mzs[places], peaks.intensities[places], width, power)
+    picked = np.repeat(peaks.offsets[rows] - starts[:-1], lengths) + np.arange(starts[-1])
+    return bin_peaks(starts, peaks.mzs[picked], peaks.intensities[picked], width, power)
 
 
 class _Scaffolds:
@@ -118,10 +118,10 @@ class _Scaffolds:
         # The same scaffold may be written with its atoms in another order.
         distinct, totals, rows_of = DistinctGraphs(), Counter[int](), dict[int, int]()
         for key, row in sorted(first.items(), key=lambda pair: pair[1]):
-            place = distinct.place(self[row])
-            totals[place] += counts[key]
-            rows_of.setdefault(place, row)
-        return rows_of[max(totals, key=lambda place: (totals[place], -rows_of[place]))]
+            index = distinct.add(self[row])
+            totals[index] += counts[key]
+            rows_of.setdefault(index, row)
+        return rows_of[max(totals, key=lambda index: (totals[index], -rows_of[index]))]
 
     def _key(self, row: int) -> bytes:
         table = self._data.table
@@ -163,5 +163,5 @@ def _columns(matrix: Any, kept: NDArray[np.int32]) -> csr_array[np.float64]:
     """(m, len(kept)): some columns of a sparse matrix, `kept` ascending."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     inside = np.isin(matrix.indices, kept)
-    places = np.searchsorted(kept, matrix.indices[inside])
-    return csr_array((matrix.data[inside], (rows[inside], places)), shape=(matrix.shape[0], len(kept)))
+    columns = np.searchsorted(kept, matrix.indices[inside])
+    return csr_array((matrix.data[inside], (rows[inside], columns)), shape=(matrix.shape[0], len(kept)))

@@ -156,7 +156,7 @@ def bound(formula: str | None, vocabulary: Vocabulary) -> Formula | None:
 
 
 def adduct_code(adduct: str | None, adducts: Sequence[str]) -> int:
-    """1 + its place among the adducts that have a token."""
+    """1 + its index among the adducts that have a token."""
     return 1 + list(adducts).index(adduct) if adduct is not None and adduct in adducts else UNKNOWN_ADDUCT
 
 

@@ -39,23 +39,23 @@ def bags_of_words(inputs: SpectrumInputs) -> Bag:
     lost = heights * (precursor[:, :1] > 0)
     words = torch.cat([fragments[..., 0], losses[..., 0]], 1) % WORDS
     weights = torch.cat([heights, lost], 1)
-    rows, places = weights.nonzero().unbind(1)
-    found = (rows.numpy(), words[rows, places].numpy(), weights[rows, places].numpy())
+    rows, columns = weights.nonzero().unbind(1)
+    found = (rows.numpy(), words[rows, columns].numpy(), weights[rows, columns].numpy())
     return bag(*found, shape=(len(words), WORDS))
 
 
 def spectrum_memory(training: SpectrumDataset, library: Library) -> Memory:
     """Some spectra of every training molecule whose scaffold the library has."""
     chosen = _chosen(training)
-    places = np.array([_place(training, row, library) for row in chosen.tolist()])
-    order = np.argsort(places, kind="stable")[np.count_nonzero(places < 0) :]
-    chosen, places = chosen[order], places[order]
+    indices = np.array([_index(training, row, library) for row in chosen.tolist()])
+    order = np.argsort(indices, kind="stable")[np.count_nonzero(indices < 0) :]
+    chosen, indices = chosen[order], indices[order]
     parts = [
         bags_of_words(stack([training.encoded(row) for row in chosen[start : start + AT_ONCE].tolist()]))
         for start in range(0, len(chosen), AT_ONCE)
     ]
     none = bag(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), (0, WORDS))
-    return Memory(csr_array(vstack([none, *parts])), places, len(library))
+    return Memory(csr_array(vstack([none, *parts])), indices, len(library))
 
 
 def _chosen(training: SpectrumDataset) -> NDArray[np.int64]:
@@ -72,6 +72,6 @@ def _chosen(training: SpectrumDataset) -> NDArray[np.int64]:
     return np.array(chosen[:MOST], np.int64)
 
 
-def _place(training: SpectrumDataset, row: int, library: Library) -> int:
+def _index(training: SpectrumDataset, row: int, library: Library) -> int:
     found = library.distinct.find(training.scaffold(row))
     return -1 if found is None else found

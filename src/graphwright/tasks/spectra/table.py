@@ -83,8 +83,8 @@ class SpectrumTable:
             meant = np.array([SPLIT_NAMES.get(str(name).strip().lower(), "") for name in self.folds])
             return np.flatnonzero(meant == split)
         low, high = BOUNDS[split]
-        places = np.array([fold_place(str(group)) for group in self.groups])
-        return np.flatnonzero((places >= low) & (places < high))
+        fractions = np.array([fold_fraction(str(group)) for group in self.groups])
+        return np.flatnonzero((fractions >= low) & (fractions < high))
 
     def elements(self) -> tuple[str, ...]:
         """Symbols of the elements in the scaffolds, the commonest first."""
@@ -115,11 +115,11 @@ class SpectrumTable:
             return RejectedRow(row, "no scaffold", f"{self.identifiers[row]} has no scaffold")
         if size > capacity:
             return RejectedRow(row, "too large", f"{size} scaffold atoms, at most {capacity} are allowed")
-        strange = next(symbol for symbol in _symbols(self.atoms[row].tolist()) if symbol not in elements)
-        return RejectedRow(row, "unknown element", f"{strange} is not one of {' '.join(elements)}")
+        unknown = next(symbol for symbol in _symbols(self.atoms[row].tolist()) if symbol not in elements)
+        return RejectedRow(row, "unknown element", f"{unknown} is not one of {' '.join(elements)}")
 
 
-def fold_place(formula: str) -> float:
+def fold_fraction(formula: str) -> float:
     """Where in [0, 1) a formula lies: train below 0.8, validation below 0.9, else test: MassBank data's rule."""
     digest = hashlib.sha256(f"massbank-fold|{formula}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64

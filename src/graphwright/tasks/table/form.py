@@ -118,7 +118,7 @@ class Form:
                     line[1 : 1 + len(value)] = value
                 return torch.from_numpy(codes)
             case InputKind.SET:
-                # At least one place: nobody has tested attention to none.
+                # At least one position: nobody has tested attention to none.
                 most = max(1, *map(len, values)) if values else 1
                 padded = np.zeros((len(values), most, self.numbers), np.float32)
                 mask = np.zeros((len(values), most), np.bool_)

@@ -167,7 +167,7 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
 
 
 def rejection(path: Path, number: int, fault: RowError) -> RejectedRow:
-    """A fault with its place."""
+    """A fault with its row."""
     return RejectedRow(number, fault.reason, f"{path}, row {number}, {fault}")
 
 
@@ -279,9 +279,9 @@ def _sample(
         (graph.node_names, vocabulary.nodes, target[0], "node"),
         (graph.edge_names, vocabulary.edges, target[-1], "edge"),
     ):
-        strange = sorted(set(names) - set(known))
-        if strange:
-            return RowError("unknown label", field, f"no training row has the {what} label {strange[0]!r}")
+        unknown = sorted(set(names) - set(known))
+        if unknown:
+            return RowError("unknown label", field, f"no training row has the {what} label {unknown[0]!r}")
     value = _value(row, form)
     if isinstance(value, RowError):
         return value

@@ -11,8 +11,8 @@ template <class F> inline Vector<F> magnitude(Vector<F> x) { return larger<F>(x,
 template <class F> struct Nodes {
     const F* real;
     int64_t count, d;
-    const F* beyond;
-    const F* operator[](int64_t j) const { return j < count ? real + j * d : beyond; }
+    const F* padding;
+    const F* operator[](int64_t j) const { return j < count ? real + j * d : padding; }
 };
 
 // distances: (n, stride), of which the first columns, of x (n, d) and nodes.
@@ -57,7 +57,7 @@ template <class F> class L1Gradient {
         : slice_(memory.take(n * Lanes<F>::count)), to_slice_(memory.take(n * Lanes<F>::count)) {}
 
     void run(const F* x, const Nodes<F>& nodes, const F* weights, int64_t n, int64_t columns, int64_t stride, F* to_x,
-             F* to_real, F* to_beyond) {
+             F* to_real, F* to_padding) {
         const int64_t d = nodes.d, lanes = Lanes<F>::count;
         for (int64_t k = 0; k < d; k += lanes) {
             const int64_t width = std::min(lanes, d - k);
@@ -69,7 +69,7 @@ template <class F> class L1Gradient {
             for (; i + 3 < n; i += 4) rows<4>(x + i * d + k, weights + i * stride, columns, stride, d, width, to_x + i * d + k);
             for (; i < n; ++i) rows<1>(x + i * d + k, weights + i * stride, columns, stride, d, width, to_x + i * d + k);
             for (int64_t j = 0; j < columns; ++j)
-                store_some((j < nodes.count ? to_real + j * d : to_beyond) + k, load(to_slice_ + j * lanes), width);
+                store_some((j < nodes.count ? to_real + j * d : to_padding) + k, load(to_slice_ + j * lanes), width);
         }
     }
 

@@ -28,9 +28,9 @@ using namespace graphwright;
                                    const F* beyond, const F* further, int64_t n, int64_t d, double epsilon, double least,     \
                                    const F* cost, const F* totals,                                                   \
                                    const F* rows, const F* columns, const F* gradient, int64_t batch, int64_t steps, \
-                                   int64_t threads, F* to_x, F* to_y, F* to_beyond) {                                \
+                                   int64_t threads, F* to_x, F* to_y, F* to_padding) {                                \
         l1_plan_backward<F>({x, y, counts, starts, beyond, further, n, d}, F(epsilon), F(least), cost, totals, rows, columns,         \
-                            gradient, batch, steps, threads, to_x, to_y, to_beyond);                                 \
+                            gradient, batch, steps, threads, to_x, to_y, to_padding);                                 \
     }                                                                                                                \
     void mirror_descent_##SUFFIX(const F* linear, const F* mask, const F* pair_cost, const F* target_cost,           \
                                  const F* left, const F* right, int64_t channels, int64_t self_loops_excluded,       \

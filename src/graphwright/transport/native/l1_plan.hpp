@@ -7,15 +7,15 @@
 
 namespace graphwright {
 
-// x: (batch, n, d). y: (sum of counts, d), the nodes of sample i after starts[i] of others. beyond: (d).
+// x: (batch, n, d). y: (sum of counts, d), the nodes of sample i after starts[i] of others. padding: (d).
 // further: (batch, n, n) costs beside the distances, alike in all columns beyond the nodes; or null.
 template <class F> struct Embeddings {
     const F *x, *y;
     const int64_t *counts, *starts;
-    const F *beyond, *further;
+    const F *padding, *further;
     int64_t n, d;
 
-    Nodes<F> nodes(int64_t sample) const { return {y + starts[sample] * d, counts[sample], d, beyond}; }
+    Nodes<F> nodes(int64_t sample) const { return {y + starts[sample] * d, counts[sample], d, padding}; }
     // One column for all nodes beyond the real ones.
     int64_t columns(int64_t sample) const { return std::min(counts[sample] + 1, n); }
 };
@@ -60,11 +60,11 @@ void l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t bat
     });
 }
 
-// to_beyond: (batch, d), zero where a sample has no such node.
+// to_padding: (batch, d), zero where a sample has no such node.
 template <class F>
 void l1_plan_backward(const Embeddings<F>& given, F epsilon, F least, const F* cost, const F* totals, const F* rows,
                       const F* columns, const F* plan_gradient, int64_t batch, int64_t steps, int64_t threads,
-                      F* to_x, F* to_y, F* to_beyond) {
+                      F* to_x, F* to_y, F* to_padding) {
     const int64_t n = given.n, d = given.d;
     for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Reverse<F>::scratch(n, steps) + L1Gradient<F>::scratch(n));
@@ -89,10 +89,10 @@ void l1_plan_backward(const Embeddings<F>& given, F epsilon, F least, const F* c
                 for (int64_t j = 0; j < distinct - 1; ++j) row[j] = (row[j] - shared) * factor;
                 row[distinct - 1] = (row[distinct - 1] - copies * shared) * factor;
             }
-            F* own_beyond = to_beyond + sample * d;
-            if (given.counts[sample] == n) std::fill(own_beyond, own_beyond + d, F(0));
+            F* own_padding = to_padding + sample * d;
+            if (given.counts[sample] == n) std::fill(own_padding, own_padding + d, F(0));
             distances->run(given.x + sample * n * d, given.nodes(sample), gradient, n, distinct, stride,
-                           to_x + sample * n * d, to_y + given.starts[sample] * d, own_beyond);
+                           to_x + sample * n * d, to_y + given.starts[sample] * d, own_padding);
         };
     });
 }

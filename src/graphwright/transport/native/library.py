@@ -55,7 +55,7 @@ class Embeddings(NamedTuple):
     nodes: Tensor
     counts: Tensor
     starts: Tensor
-    beyond: Tensor
+    padding: Tensor
     further: Tensor | None
 
 
@@ -75,11 +75,11 @@ class L1PlanSteps(NamedTuple):
 
 
 class L1PlanGradients(NamedTuple):
-    """slots: (b, n, d). nodes: (m, d). beyond: (b, d), each sample's."""
+    """slots: (b, n, d). nodes: (m, d). padding: (b, d), each sample's."""
 
     slots: Tensor
     nodes: Tensor
-    beyond: Tensor
+    padding: Tensor
 
 
 class Descent(NamedTuple):

@@ -13,7 +13,7 @@ from graphwright.tasks import task_of
 from graphwright.tasks.spectra import MS2Scaffold, NoSpectrumError, SpectrumTask, read_spectrum_table
 from graphwright.tasks.spectra.encoded import encode_as, vary
 from graphwright.tasks.spectra.prepared import prepared
-from graphwright.tasks.spectra.table import fold_place
+from graphwright.tasks.spectra.table import fold_fraction
 from tiny_spectra import FOLDS, SPECTRA, rows, write_spectra
 
 
@@ -123,7 +123,7 @@ def test_without_folds_the_formula_decides_and_a_file_may_name_its_own(tmp_path)
     path = write_spectra(tmp_path / "none.parquet", [row | {"fold": None} for row in rows()])
     table = read_spectrum_table(path, 10.0)
     for split, low, high in (("train", 0, 0.8), ("validation", 0.8, 0.9), ("test", 0.9, 1)):
-        assert all(low <= fold_place(table.groups[row]) < high for row in table.rows(split))
+        assert all(low <= fold_fraction(table.groups[row]) < high for row in table.rows(split))
     assert sum(len(table.rows(split)) for split in ("train", "validation", "test")) == len(table)
     strange = write_spectra(tmp_path / "strange.parquet", [row | {"fold": "fold 1"} for row in rows()])
     with pytest.raises(ValueError, match=r"strange.parquet: column fold holds 'fold 1', expected train, valid"):

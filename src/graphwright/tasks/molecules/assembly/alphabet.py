@@ -137,8 +137,8 @@ class Tally:
         """How often each was met; 0 where it never was."""
         if not len(self.ids):
             return np.zeros(ids.shape, np.int64)
-        places = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
-        found: Codes = np.where(self.ids[places] == ids, self.counts[places], 0)
+        indices = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
+        found: Codes = np.where(self.ids[indices] == ids, self.counts[indices], 0)
         return found
 
     @cached_property
@@ -154,14 +154,14 @@ class Tally:
     def packed(self, name: str) -> dict[str, NDArray[np.uint8]]:
         """Arrays that compress well: differences byte by byte, counts to the nearest power of two."""
         gaps = np.diff(self.ids, prepend=np.uint32(0))
-        parts = [(gaps >> np.uint32(8 * place)).astype(np.uint8) for place in range(4)]
+        parts = [(gaps >> np.uint32(8 * byte)).astype(np.uint8) for byte in range(4)]
         return {f"{name}_gaps": np.stack(parts), f"{name}_counts": np.log2(self.counts).round().astype(np.uint8)}
 
     @classmethod
     def unpacked(cls, stored: Mapping[str, NDArray[Any]], name: str) -> Tally:
         """What `packed` has packed."""
         parts = stored[f"{name}_gaps"].astype(np.uint32)
-        gaps = sum(part << np.uint32(8 * place) for place, part in enumerate(parts))
+        gaps = sum(part << np.uint32(8 * byte) for byte, part in enumerate(parts))
         return cls(np.cumsum(gaps, dtype=np.uint32), 2 ** stored[f"{name}_counts"].astype(np.int64))
 
 

@@ -143,10 +143,10 @@ class Joining:
                 paths = self._paths(atom) if paths is None else paths
                 path = paths[other]
                 if bond != AROMATIC or self._may_be_aromatic(path):
-                    closing.append((_strangeness(len(path)), other))
+                    closing.append((_rarity(len(path)), other))
         closing.sort()
-        usual = [other for strange, other in closing if strange <= _USUAL]
-        return [*usual, *fresh.values(), *(other for strange, other in closing if strange > _USUAL)]
+        usual = [other for rarity, other in closing if rarity <= _USUAL]
+        return [*usual, *fresh.values(), *(other for rarity, other in closing if rarity > _USUAL)]
 
     def _may_be_aromatic(self, ring: list[int]) -> bool:
         """Whether the ring is, or bonds that are still open may split it into, rings that are aromatic."""
@@ -178,7 +178,7 @@ class Joining:
         self._open[second].append((bond, self._narrow[first]))
 
 
-def _strangeness(size: int) -> int:
+def _rarity(size: int) -> int:
     """How unusual rings of a size are."""
     return _SIZES.index(size) if size in _SIZES else size + len(_SIZES)
 

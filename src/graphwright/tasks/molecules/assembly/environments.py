@@ -103,18 +103,18 @@ def _shares(partners: Counter[int]) -> dict[int, float]:
 
 
 def _fresh(identifiers: Identifiers, alphabet: Alphabet, on: NDArray[np.bool_]) -> Codes:
-    """The places of those that are on and not in the alphabet, each once."""
-    places = np.flatnonzero(on[identifiers % BITS] & ~np.isin(identifiers, alphabet.ids))
-    _, first = np.unique(identifiers[places], return_index=True)
-    return places[first]
+    """The indices of those that are on and not in the alphabet, each once."""
+    indices = np.flatnonzero(on[identifiers % BITS] & ~np.isin(identifiers, alphabet.ids))
+    _, first = np.unique(identifiers[indices], return_index=True)
+    return indices[first]
 
 
 def fewer(choices: list[list[int]], counts: list[int] | None = None) -> list[list[int]]:
-    """Choices for kinds of place, so many of each, the longest cut until there are few enough combinations."""
+    """Choices for kinds of position, so many of each, the longest cut until there are few enough combinations."""
     choices = list(choices)
-    places = counts or [1] * len(choices)
+    numbers = counts or [1] * len(choices)
     while (
-        prod(comb(len(own) + count - 1, count) for own, count in zip(choices, places, strict=True))
+        prod(comb(len(own) + count - 1, count) for own, count in zip(choices, numbers, strict=True))
         > MOST_COMBINATIONS
     ):
         longest = max(range(len(choices)), key=lambda at: len(choices[at]))
@@ -136,8 +136,8 @@ _FEW = 200
 class Environments:
     """Environments of radius 2, m of them, all of whose bits are on; any molecule is made of these alone.
 
-    narrow: (m,) places in the alphabet of what each is up to radius 1; around: for each, the (bond, narrow) of its
-    neighbours, sorted; bits: for each, those that it explains; costs: (m,) how unusual it is, in nats.
+    narrow: (m,) indices in the alphabet of what each is up to radius 1; around: for each, the (bond, narrow) of
+    its neighbours, sorted; bits: for each, those that it explains; costs: (m,) how unusual it is, in nats.
     """
 
     alphabet: Alphabet
@@ -232,31 +232,31 @@ def _wide(
 ) -> list[_Row]:
     """All ways to give an environment of radius 1 neighbours of radius 1, if its bit of radius 2 is then on."""
     offers: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-    for place in narrow.tolist():
-        centre = int(alphabet.centres[place])
-        slots = zip(alphabet.bonds[place].tolist(), alphabet.neighbours[place].tolist(), strict=True)
+    for index in narrow.tolist():
+        centre = int(alphabet.centres[index])
+        slots = zip(alphabet.bonds[index].tolist(), alphabet.neighbours[index].tolist(), strict=True)
         for bond, other in {slot for slot in slots if slot[0]}:
-            offers[centre, bond, other].append(place)
-    for places in offers.values():
-        places.sort(key=lambda place: -alphabet.counts[place])
+            offers[centre, bond, other].append(index)
+    for indices in offers.values():
+        indices.sort(key=lambda index: -alphabet.counts[index])
     rows: list[_Row] = []
-    for place in narrow.tolist():
+    for index in narrow.tolist():
         _refuse_lateness(deadline)
-        rows += _widened(place, offers, on, alphabet, inventive=inventive)
+        rows += _widened(index, offers, on, alphabet, inventive=inventive)
     return rows
 
 
 def _widened(
-    place: int,
+    index: int,
     offers: dict[tuple[int, int, int], list[int]],
     on: NDArray[np.bool_],
     alphabet: Alphabet,
     *,
     inventive: bool,
 ) -> list[_Row]:
-    centre = int(alphabet.centres[place])
+    centre = int(alphabet.centres[index])
     slots: dict[tuple[int, int], int] = defaultdict(int)
-    for bond, other in zip(alphabet.bonds[place].tolist(), alphabet.neighbours[place].tolist(), strict=True):
+    for bond, other in zip(alphabet.bonds[index].tolist(), alphabet.neighbours[index].tolist(), strict=True):
         if bond:
             slots[bond, other] += 1
     choices = fewer([offers[other, bond, centre] for bond, other in slots], list(slots.values()))
@@ -266,7 +266,7 @@ def _widened(
     ]
     bonds = np.repeat([bond for bond, _ in slots], list(slots.values()))
     picked = np.array([sum(way, ()) for way in product(*ways)], np.int64).reshape(-1, len(bonds))
-    own = np.full(len(picked), alphabet.ids[place], np.uint32)
+    own = np.full(len(picked), alphabet.ids[index], np.uint32)
     wide: Identifiers = wider_identifiers(2, own, np.broadcast_to(bonds, picked.shape), alphabet.ids[picked])
     met = alphabet.wide.met(wide)
     shown = on[wide % BITS]
@@ -276,11 +276,11 @@ def _widened(
     else:
         # Without a bit nothing speaks for an environment that was never met; there would be too many.
         likely = (met > 0) | (inventive and len(picked) <= _FEW)
-        silent = ~shown & likely & _may_be_silent(place, picked, alphabet)
+        silent = ~shown & likely & _may_be_silent(index, picked, alphabet)
         kept = shown | silent
     return [
         _Row(
-            place,
+            index,
             tuple(sorted(zip(bonds.tolist(), picked[at].tolist(), strict=True))),
             int(wide[at]),
             bool(silent[at]),
@@ -289,7 +289,7 @@ def _widened(
     ]
 
 
-def _may_be_silent(place: int, picked: Codes, alphabet: Alphabet) -> NDArray[np.bool_]:
+def _may_be_silent(index: int, picked: Codes, alphabet: Alphabet) -> NDArray[np.bool_]:
     """(c,) whether another atom may have the same bonds around it, with these neighbours.
 
     That takes rings of three or four atoms, or a molecule that is two atoms with their end atoms: all neighbours
@@ -297,7 +297,7 @@ def _may_be_silent(place: int, picked: Codes, alphabet: Alphabet) -> NDArray[np.
     """
     end = (alphabet.bonds[picked] > 0).sum(2) == 1
     ring = alphabet.atoms[alphabet.centres[picked], 4] > 0
-    in_ring = bool(alphabet.atoms[alphabet.centres[place], 4])
+    in_ring = bool(alphabet.atoms[alphabet.centres[index], 4])
     others: NDArray[np.bool_] = (~(end | (ring & in_ring))).sum(1) <= 1
     return others
 

@@ -257,7 +257,7 @@ class _Decoding:
         costs: list[float] = []
         for each in assembly.molecules:
             graph = graph_from_molecule(each.molecule, self.vocabulary)
-            if distinct.place(graph) == len(smiles):
+            if distinct.add(graph) == len(smiles):
                 smiles.append(each.smiles)
                 costs.append(each.cost)
         if not smiles:
@@ -301,12 +301,12 @@ class _Decoding:
         ]
         distinct = DistinctGraphs()
         for each in (*repaired, *checked):
-            distinct.place(each.graph)
-        by_place = {distinct.place(each.graph): each for each in (*checked, *repaired)}
+            distinct.add(each.graph)
+        by_index = {distinct.add(each.graph): each for each in (*checked, *repaired)}
         opinions = self._opinions(scores, distinct.graphs)
         shares = np.exp(opinions - np.logaddexp.reduce(opinions))
-        likeness = [tanimoto(active_bits(by_place[at].molecule), asked) for at in range(len(opinions))]
-        order = sorted(by_place, key=lambda at: (by_place[at].wrong > 0, -likeness[at], -opinions[at]))
+        likeness = [tanimoto(active_bits(by_index[at].molecule), asked) for at in range(len(opinions))]
+        order = sorted(by_index, key=lambda at: (by_index[at].wrong > 0, -likeness[at], -opinions[at]))
         return [
             Candidate(
                 distinct.graphs[at],
@@ -314,14 +314,14 @@ class _Decoding:
                 float(np.exp(opinions[at])),
                 float(shares[at]),
                 proved=False,
-                checked=by_place[at].wrong == 0,
-                text=Chem.MolToSmiles(by_place[at].molecule),
+                checked=by_index[at].wrong == 0,
+                text=Chem.MolToSmiles(by_index[at].molecule),
             )
             for at in order
         ]
 
     def _opinions(self, scores: SlotScores, graphs: Sequence[Graph]) -> NDArray[np.float64]:
-        """(g,) log-probabilities of graphs at the best places found."""
+        """(g,) log-probabilities of graphs at the best assignments met."""
         return log_probabilities(scores, GraphBatch.collate(list(graphs), self.slots))
 
 

@@ -37,13 +37,13 @@ def repeated_rows(
     passes = max(1, -(-int(starts[-1]) // keys_in_memory))
     repeated = [np.zeros(-(-count // 8), np.uint8) for count in rows]
     for part in range(passes):
-        keys, places = [], []
+        keys, indices = [], []
         for shard, start in zip(shards, starts, strict=False):
             own = _hashes(shard)
             chosen = np.flatnonzero(own % np.uint64(passes) == part)
             keys.append(own[chosen])
-            places.append(chosen + start)
-        later = _not_first(np.concatenate(keys), np.concatenate(places)) if keys else np.zeros(0, np.int64)
+            indices.append(chosen + start)
+        later = _not_first(np.concatenate(keys), np.concatenate(indices)) if keys else np.zeros(0, np.int64)
         owner = np.searchsorted(starts, later, side="right") - 1
         for at in np.unique(owner):
             bits = np.zeros(rows[at], bool)
@@ -101,9 +101,9 @@ def _hashes(shard: Path) -> NDArray[np.uint64]:
     return np.asarray(column.to_numpy(), np.uint64)
 
 
-def _not_first(keys: NDArray[np.uint64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places of all keys that stand at an earlier place too; places ascend."""
+def _not_first(keys: NDArray[np.uint64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of all keys that came earlier too; indices ascend."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-    return places[order[again]]
+    return indices[order[again]]

@@ -168,6 +168,6 @@ def prefixes(folder: Path, sources: int) -> list[list[ShardRecord]]:
 
 def _clean(folder: Path) -> None:
     """Take away what a killed process was about to write."""
-    for place in (folder, folder / SHARDS, folder / PARTS):
-        for draft in place.glob("*" + DRAFT) if place.is_dir() else ():
+    for part in (folder, folder / SHARDS, folder / PARTS):
+        for draft in part.glob("*" + DRAFT) if part.is_dir() else ():
             draft.unlink()
