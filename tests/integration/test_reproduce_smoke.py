@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphwright.cli import main as cli
-from graphwright.experiments import outcome as outcomes
-from graphwright.experiments import read_grid
+from graphwright.experiments import read_grid, work
 
 COUNTS = {"ablations": 18, "comparison": 15, "frontier": 14, "scaling": 24, "table1": 18, "table2": 15}
 
@@ -45,7 +44,7 @@ def test_a_table_is_reproduced_and_not_done_twice(name, out, monkeypatch):
     assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "figure.svg").read_text().lstrip().startswith("<?xml")
     before = (folder / "README.md").read_text()
-    monkeypatch.setattr(outcomes, "perform", lambda *_: pytest.fail("everything was done before"))
+    monkeypatch.setattr(work, "perform", lambda *_: pytest.fail("everything was done before"))
     assert reproduce(name, out) == cli.DONE
     assert (folder / "README.md").read_text() == before
 

@@ -10,8 +10,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphwright.baselines.references import References
-from graphwright.tasks import Likeness
+from graphwright.graphs import Graph
+from graphwright.inference.evaluate import unseen
+from graphwright.tasks import Likeness, Samples, Task
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """Some samples of a training split, by their indices there, ascending."""
+
+    samples: Samples
+    indices: list[int]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def graph(self, at: int) -> Graph:
+        """The graph of the sample at this index into `indices`."""
+        graph: Graph = self.samples[self.indices[at]].graph
+        return graph
+
+
+def references_of(task: Task, count: int | None, seed: int = 0) -> References:
+    """`count` training samples drawn without replacement, or all of them; spectra count one by one.
+
+    The draw is a pure function of the seed and of how many samples there are.
+    """
+    if count is not None and count < 1:
+        raise ValueError(f"references must be at least 1, got {count}")
+    samples = task.references()
+    if count is None or count >= len(samples):
+        return References(samples, list(range(len(samples))))
+    drawn = np.random.default_rng(seed).choice(len(samples), count, replace=False)
+    return References(samples, np.sort(drawn).tolist())
+
 
 REFERENCES_TOGETHER = 512
 """Training samples in memory at a time: there may be any number of them."""
@@ -38,12 +70,8 @@ class NearestReferences:
     searching: float
 
 
-def _unseen(count: int) -> None:
-    """Progress that nobody watches."""
-
-
 def nearest(
-    queries: Any, references: References, likeness: Likeness, advance: Callable[[int], None] = _unseen
+    queries: Any, references: References, likeness: Likeness, advance: Callable[[int], None] = unseen
 ) -> NearestReferences:
     """The nearest references of features (q, ...); `advance` hears how many references were looked at."""
     index = similarity = None

@@ -1,22 +1,41 @@
-"""Every untrained method behind one call."""
+"""Every untrained method behind one call, and its figures beside a model's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
+from typing import Any
 
 from torch import nn
 
-from graphwright.baselines.barycentre import BarycentreSettings, SizeRule, barycentre, vote
-from graphwright.baselines.nearest import NearestSettings, nearest
-from graphwright.baselines.prediction import BaselinePrediction
-from graphwright.baselines.references import references_of
-from graphwright.baselines.weights import RidgeWeights, largest
+from graphwright.baselines.barycentre import BarycentreSettings, RidgeWeights, SizeRule, barycentre, largest, vote
+from graphwright.baselines.nearest import NearestSettings, nearest, references_of
+from graphwright.graphs import Graph
+from graphwright.inference.evaluate import Evaluated, unseen
+from graphwright.metrics import evaluate_graphs
 from graphwright.settings import Run
 from graphwright.tasks import Likeness, Samples, Task, task_of
 from graphwright.tasks.likeness import EncoderLikeness
 from graphwright.tasks.split import SPLITS
+
+
+@dataclass(frozen=True, eq=False)
+class BaselinePrediction:
+    """Predicted graphs in the order of the samples, and what they cost.
+
+    seconds_per_prediction: wall time over the number of predictions, once the training samples are read.
+    preparation_seconds: reading the training samples and, for a kernel, solving with them: once for any number
+    of predictions. settings: those used, `references` being how many training samples there were in the end.
+    likeness: by what inputs were compared.
+    """
+
+    graphs: list[Graph]
+    seconds_per_prediction: float
+    settings: NearestSettings | BarycentreSettings
+    preparation_seconds: float = field(default=0.0, kw_only=True)
+    likeness: str = field(kw_only=True)
+
 
 NEAREST, BARYCENTRE, BARYCENTRE_TRUE_SIZE = "nearest", "barycentre", "barycentre-true-size"
 BASELINES: dict[str, type[NearestSettings | BarycentreSettings]] = {
@@ -27,10 +46,6 @@ BASELINES: dict[str, type[NearestSettings | BarycentreSettings]] = {
 """The names of all untrained methods, and what settings each takes."""
 
 
-def _unseen(count: int) -> None:
-    """Progress that nobody watches."""
-
-
 def predict_baseline(
     name: str,
     run: Run,
@@ -39,7 +54,7 @@ def predict_baseline(
     *,
     settings: NearestSettings | BarycentreSettings | None = None,
     encoder: nn.Module | None = None,
-    advance: Callable[[int], None] = _unseen,
+    advance: Callable[[int], None] = unseen,
 ) -> BaselinePrediction:
     """What a method of `BASELINES` answers to some samples of a split of the run's task.
 
@@ -68,7 +83,7 @@ def predict_samples(
     *,
     settings: NearestSettings | BarycentreSettings | None = None,
     encoder: nn.Module | None = None,
-    advance: Callable[[int], None] = _unseen,
+    advance: Callable[[int], None] = unseen,
 ) -> BaselinePrediction:
     """`predict_baseline` on any samples of the task, such as those of a file."""
     if name not in BASELINES:
@@ -143,3 +158,18 @@ def _barycentre(
         preparation_seconds=prepared - begun,
         likeness=likeness.name,
     )
+
+
+def nearest_figures(result: Evaluated, advance: Callable[[int], None] = unseen) -> dict[str, Any]:
+    """The nearest training samples in place of a model's predictions, on the same samples; all figures.
+
+    Generated training samples are searched in part, those of files all. `method` says how.
+    """
+    task, evaluation = result.model.task, result.evaluation
+    settings = NearestSettings() if task.generated else NearestSettings(references=None)
+    answered = predict_samples(NEAREST, task, result.data, evaluation.indices, settings=settings, advance=advance)
+    report = replace(evaluate_graphs(answered.graphs, evaluation.targets), groups=evaluation.report.groups)
+    extras = task.extras(answered.graphs, evaluation.targets)
+    figures = replace(result, evaluation=replace(evaluation, report=report), extras=extras).figures()
+    method = {"name": NEAREST, "likeness": answered.likeness} | asdict(answered.settings)
+    return figures | {"method": method, "seconds_per_prediction": answered.seconds_per_prediction}

@@ -4,7 +4,6 @@ from graphwright.experiments.estimate import Estimate, estimates, measured_cost,
 from graphwright.experiments.examples import runs_wanted, write_examples
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand, grid_names, read_grid
 from graphwright.experiments.job import Job
-from graphwright.experiments.outcome import Outcome, run_jobs
 from graphwright.experiments.reproduction import (
     JobProgress,
     JobStatus,
@@ -19,6 +18,7 @@ from graphwright.experiments.reproduction import (
     write_propositions,
 )
 from graphwright.experiments.store import State, Store
+from graphwright.experiments.work import Outcome, run_jobs
 from graphwright.parallel import Engine, InProcess, Processes, RayCluster
 
 __all__ = [

@@ -1,10 +1,10 @@
-"""A job done: trained or asked, evaluated, and put on record."""
+"""A job done: trained or asked, evaluated, and put on record; and what becomes of jobs, whoever does them."""
 
 from __future__ import annotations
 
 import csv
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +19,16 @@ import torch
 from graphwright import __version__
 from graphwright.baselines import predict_baseline
 from graphwright.experiments.job import FORMAT, Job
-from graphwright.experiments.store import FAILURE, RECORD, SAMPLES, lock_job, read_json_object
+from graphwright.experiments.store import (
+    FAILURE,
+    RECORD,
+    SAMPLES,
+    JobBusyError,
+    State,
+    Store,
+    lock_job,
+    read_json_object,
+)
 from graphwright.files import write_json
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
@@ -27,6 +36,7 @@ from graphwright.inference.model import SavedModel, load_model
 from graphwright.inference.record import commit, hardware, run_record
 from graphwright.metrics import METRICS, Report, evaluate_graphs
 from graphwright.metrics.metric import HEADLINES, Values
+from graphwright.parallel import Engine, Lost, Stopped
 from graphwright.settings import Loss, Run
 from graphwright.tasks import task_of
 from graphwright.training import train
@@ -201,3 +211,44 @@ def evaluate_untrained(job: Job) -> EvaluatedBaseline:
         "test": figures,
     }
     return EvaluatedBaseline(record, report)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job, and why if it is not done."""
+
+    job: Job
+    state: State
+    reason: str = ""
+
+
+def run_jobs(engine: Engine, jobs: Sequence[Job], store: Store, stopped: Stopped) -> Iterator[Outcome]:
+    """Outcomes as they come, in any order; once `stopped`, runs save their state and nothing new is begun."""
+    work = _Work(store.root.resolve(), engine.threads)
+    for job, ended in engine.tasks(work, jobs, stopped):
+        if isinstance(ended, Lost):
+            yield Outcome(job, State.INTERRUPTED if ended.interrupted else State.FAILED, ended.reason)
+        else:
+            yield ended
+
+
+def attempt(job: Job, folder: Path, threads: int) -> Outcome:
+    """A job's outcome, whatever happens in it but an interrupt: the failure of one is not the failure of all."""
+    try:
+        perform(job, folder, threads)
+    except JobBusyError as error:
+        return Outcome(job, State.RUNNING, str(error))
+    except Exception as error:
+        return Outcome(job, State.FAILED, f"{type(error).__name__}: {error}")
+    return Outcome(job, State.DONE)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A job in its folder, on so many torch threads where a run leaves their number open."""
+
+    root: Path
+    threads: int
+
+    def __call__(self, job: Job) -> Outcome:
+        return attempt(job, self.root / job.key, self.threads)

@@ -20,7 +20,7 @@ from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import MODEL_NAME, PREDICTOR, SavedModel, load_model, log_beside
 from graphwright.inference.record import run_record, sessions_of
 from graphwright.known import Library, Memory, Recogniser
-from graphwright.known.calibration import temperature
+from graphwright.known.decoding import temperature
 from graphwright.known.library import check_recognised
 
 INDEPENDENT = (

@@ -1,4 +1,4 @@
-"""The most probable of graphs that are known beforehand, such as those of the training data."""
+"""The most probable of graphs that are known beforehand, and how sure a model may be of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cache, partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from graphwright.decoding.candidates import Candidate, Candidates, most_probable
 from graphwright.decoding.formula import Formula
@@ -215,3 +216,16 @@ def _ranked(
 
 def _parts(order: Codes, size: int) -> Iterator[Codes]:
     return (order[start : start + size] for start in range(0, len(order), size))
+
+
+LEAST, MOST, HALVINGS = 0.1, 20.0, 40
+
+
+def temperature(logits: Sequence[NDArray[np.float64]], accuracy: float) -> float:
+    """At which the mean largest probability, of logits (k,) each sample, is the accuracy, between the ends."""
+    low, high = LEAST, MOST
+    for _ in range(HALVINGS):
+        middle = (low * high) ** 0.5
+        surest = np.mean([1 / np.exp((each - each.max()) / middle).sum() for each in logits])
+        low, high = (middle, high) if surest > accuracy else (low, middle)
+    return float((low * high) ** 0.5)

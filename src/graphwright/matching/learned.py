@@ -25,7 +25,7 @@ from graphwright.transport import (
     permutation_matrix,
     round_to_permutation,
 )
-from graphwright.transport.plan import marginal_errors
+from graphwright.transport.problem import marginal_errors
 
 REFERENCE_WIDTH = 256
 """Width of the embeddings at which a temperature is stated: the paper's."""

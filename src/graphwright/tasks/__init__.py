@@ -1,10 +1,9 @@
 """Tasks: what is predicted, from what, and where the samples come from."""
 
 from graphwright.settings import TaskSettings
-from graphwright.tasks.known_graphs import known_graphs
 from graphwright.tasks.likeness import Likeness
 from graphwright.tasks.membership import Membership
-from graphwright.tasks.resolved import Resolved, resolve, resolved
+from graphwright.tasks.resolved import Resolved, known_graphs, resolve, resolved
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.task import (
     BadInput,

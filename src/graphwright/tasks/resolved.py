@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 from graphwright.known import Library
 from graphwright.settings import Run
-from graphwright.tasks.known_graphs import known_graphs
-from graphwright.tasks.task import task_of
+from graphwright.tasks.task import Task, task_of
+
+MOST_KNOWN = 20_000
+"""Training samples whose graphs count: the first so many."""
+
+
+def known_graphs(task: Task) -> Library:
+    """The distinct graphs of the training data, in the order in which they come."""
+    data = task.data("train")
+    return Library.of((data.graph(index) for index in range(min(len(data), MOST_KNOWN))), task.capacity)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,9 @@ from graphwright.transport.assignment import (
 from graphwright.transport.conditional_gradient import conditional_gradient
 from graphwright.transport.divergences import Divergence, Factors, factorise, pair_divergence
 from graphwright.transport.embedding_plans import EmbeddingPlan, inner_product_plan, l1_plan
-from graphwright.transport.mirror_descent import mirror_descent
+from graphwright.transport.mirror_descent import Projection, mirror_descent, project
 from graphwright.transport.multi_start import Solver, aligning_plan, multi_start
-from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
-from graphwright.transport.problem import MatchingProblem, QuadraticForm
-from graphwright.transport.projection import Projection, project
+from graphwright.transport.problem import MatchingProblem, Plan, QuadraticForm, marginal_errors, uniform_plan
 from graphwright.transport.relaxations import (
     EdgeTerm,
     Objective,

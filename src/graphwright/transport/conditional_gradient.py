@@ -9,8 +9,7 @@ from graphwright.transport.assignment import assign, assignment_potentials, perm
 from graphwright.transport.checks import check_count, check_finite, check_positive
 from graphwright.transport.native import kernels_for
 from graphwright.transport.native.library import Descent
-from graphwright.transport.plan import Plan, marginal_errors, uniform_plan
-from graphwright.transport.problem import MatchingProblem, QuadraticForm
+from graphwright.transport.problem import MatchingProblem, Plan, QuadraticForm, marginal_errors, uniform_plan
 
 
 @torch.no_grad()

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from graphwright.transport.checks import check_count
 from graphwright.transport.conditional_gradient import conditional_gradient
-from graphwright.transport.plan import Plan, uniform_plan
-from graphwright.transport.problem import MatchingProblem
+from graphwright.transport.problem import MatchingProblem, Plan, uniform_plan
 from graphwright.transport.relaxations import SelfLoops
 from graphwright.transport.sinkhorn import sinkhorn
 

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from graphwright.transport.checks import check_count, check_finite, check_like, check_positive, check_shape
 from graphwright.transport.native import kernels_for
 from graphwright.transport.native.library import SinkhornSteps
-from graphwright.transport.plan import Plan, marginal_errors
+from graphwright.transport.problem import Plan, marginal_errors
 
 
 def sinkhorn(cost: Tensor, epsilon: float, iterations: int, tolerance: float = 1e-3) -> Plan:

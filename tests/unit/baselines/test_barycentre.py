@@ -5,10 +5,9 @@ import ot
 import pytest
 
 from graphwright.baselines import BarycentreSettings, predict_baseline
-from graphwright.baselines.barycentre import Barycentre, barycentre, vote
+from graphwright.baselines.barycentre import Barycentre, RidgeWeights, barycentre, largest, vote
+from graphwright.baselines.nearest import references_of
 from graphwright.baselines.predict import baseline_likeness
-from graphwright.baselines.references import references_of
-from graphwright.baselines.weights import RidgeWeights, largest
 from graphwright.graphs import Graph, is_isomorphic
 from graphwright.tasks import task_of
 from tiny import LABELLED, cycle, random_graph

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from graphwright.baselines import NearestSettings, predict_baseline
-from graphwright.baselines.nearest import nearest
+from graphwright.baselines.nearest import References, nearest, references_of
 from graphwright.baselines.predict import baseline_likeness
-from graphwright.baselines.references import References, references_of
 from graphwright.inference import build_predictor
 from graphwright.tasks import task_of
 

@@ -7,8 +7,7 @@ import pytest
 from figures.propositions import Propositions
 from graphwright import experiments
 from graphwright.cli import main as cli
-from graphwright.experiments import Job, Scale, expand, read_grid, reproduction, store_of
-from graphwright.experiments import outcome as outcomes
+from graphwright.experiments import Job, Scale, expand, read_grid, reproduction, store_of, work
 from graphwright.experiments.estimate import Cost
 from graphwright.experiments.store import lock_job
 
@@ -105,7 +104,7 @@ def test_dry_run_counts_the_runs_that_examples_need(tmp_path, capsys, monkeypatc
 
 
 def test_dry_run_prints_the_grid_and_the_hours_and_trains_nothing(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(outcomes, "perform", lambda *_: pytest.fail("nothing is to be done"))
+    monkeypatch.setattr(work, "perform", lambda *_: pytest.fail("nothing is to be done"))
     words = ["reproduce", "comparison", "--scale", "smoke", "--dry-run", "--jobs", "2", "--out", str(tmp_path)]
     assert cli.main(words) == cli.DONE
     printed = capsys.readouterr().out
@@ -122,7 +121,7 @@ def test_failures_are_named_and_the_rest_is_written(tmp_path, capsys, monkeypatc
     def fail(job, folder, threads):  # noqa: ARG001
         raise RuntimeError("no good")
 
-    monkeypatch.setattr(outcomes, "perform", fail)
+    monkeypatch.setattr(work, "perform", fail)
     words = ["reproduce", "frontier", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.main(words) == cli.SOME_FAILED
     captured = capsys.readouterr()
@@ -136,7 +135,7 @@ def test_an_interrupt_ends_with_3_and_says_how_to_go_on(tmp_path, capsys, monkey
     def interrupt(job, folder, threads):  # noqa: ARG001
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(outcomes, "perform", interrupt)
+    monkeypatch.setattr(work, "perform", interrupt)
     words = ["reproduce", "frontier", "scaling", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.main(words) == cli.INTERRUPTED
     assert "Give the same command again to go on" in capsys.readouterr().err

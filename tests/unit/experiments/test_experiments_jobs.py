@@ -18,10 +18,9 @@ from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
 from graphwright.experiments import Configuration, InProcess, Job, Scale, State, Store, read_grid
 from graphwright.experiments import work as work_module
 from graphwright.experiments.job import FORMAT
-from graphwright.experiments.outcome import attempt, run_jobs
 from graphwright.experiments.store import JobBusyError, lock_job, read_json_object
 from graphwright.experiments.table import markdown, measure, rows_of
-from graphwright.experiments.work import aligned_by_J, perform, seconds_per_sample, with_threads
+from graphwright.experiments.work import aligned_by_J, attempt, perform, run_jobs, seconds_per_sample, with_threads
 from graphwright.files import LOCK, PAUSE, is_locked
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.model import load_model

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphwright.known.calibration import LEAST, MOST, temperature
+from graphwright.known.decoding import LEAST, MOST, temperature
 
 
 def mean_confidence(logits, at: float) -> float:
