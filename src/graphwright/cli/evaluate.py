@@ -19,9 +19,6 @@ from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate
 from graphwright.inference.model import load_model
 from graphwright.tasks import SPLITS
 
-HIDDEN = ("task", "decode", "seconds", "baseline", "baselines", "per_molecule", "unusable_rows", "method")
-"""What the table of figures leaves out."""
-
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
@@ -89,7 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     if compared:
         facts["baselines"] = baseline_figures(result)
     where = arguments.split if arguments.data is None else str(arguments.data)
-    console.print(figures_table(f"{model.name}, {where}, decoded {decoder}", facts))
+    titles = result.titles()
+    console.print(figures_table(f"{model.name}, {where}, decoded {decoder}", facts, titles))
     on_training = arguments.data is None and arguments.split == "train"
     if on_training and decoder is Decoder.KNOWN and model.memory is not None:
         console.print("The model remembers training inputs: these figures say nothing of others.", style="bold")
@@ -97,9 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in unusable.items())
         console.print(f"{sum(unusable.values()):,} unusable rows were left out: {counts}")
     if baseline is not None:
-        console.print(figures_table(nearest_title(baseline), baseline))
+        console.print(figures_table(nearest_title(baseline), baseline, titles))
     if "per_molecule" in facts:
-        console.print(figures_table("mean over molecules", facts["per_molecule"]))
+        console.print(figures_table("mean over molecules", facts["per_molecule"], titles))
     if compared:
         console.print(comparison_table(model.name, facts))
     console.print(f"{seconds:.1f} s")
@@ -130,18 +128,19 @@ def nearest_title(baseline: Mapping[str, Any]) -> str:
     return f"nearest of {method['references']:,} training samples by {method['likeness']}"
 
 
-def figures_table(title: str, facts: Mapping[str, Any]) -> Table:
-    """The figures for the terminal."""
+def figures_table(title: str, facts: Mapping[str, Any], titles: Mapping[str, str]) -> Table:
+    """The figures for the terminal, called as pages and cards call them."""
     table = Table(title=title, title_justify="left")
     table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("95 % interval", justify="right")
-    for name, value in facts.items():
-        if name.endswith("_interval") or name in HIDDEN or value is None:
+    for name, text in {"samples": "samples", "molecules": "molecules", **titles}.items():
+        value = facts.get(name)
+        if value is None:
             continue
         interval = facts.get(f"{name}_interval")
         shown = f"{value:.2f}" if isinstance(value, float) else str(value)
-        table.add_row(name, shown, f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "")
+        table.add_row(text, shown, f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "")
     return table
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,22 +29,30 @@ WIDE = 250
 """Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
 SHOWN = 100
 """Rows of the table; whoever predicts more wants the JSON."""
+DRAWN = (".svg", ".png")
+WHY_FEWER = {
+    Decoder.PLAIN: "the model gives no other graph a chance worth looking at",
+    Decoder.VALID: "no other molecule was found in time; --seconds gives more",
+    Decoder.KNOWN: "no other graph of the training data fits",
+    Decoder.FINGERPRINT: "no other molecule that has the fingerprint was found; --decode valid ranks others",
+}
+"""Why there may be fewer candidates than were asked for."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     parser.description = (
-        "Predict the graph of each picture, fingerprint, molecule or spectrum in the files. What "
+        "Predict the graph of each picture, fingerprint, molecule or spectrum. What "
         "cannot be read is named, the rest is still predicted, and the exit code is 1."
     )
     parser.add_argument("model", help="a run's folder, a shipped model's name, or a model's .json file")
     parser.add_argument(
-        "files",
+        "inputs",
         nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="pictures (png, ...) for Coloring; SMILES (smi, txt, csv, tsv, parquet) or fingerprints (npy, or "
-        "2048 zeros and ones a line) for molecules; tandem mass spectra (mgf, msp, mzML, ...) for scaffolds",
+        metavar="INPUT",
+        help="a file, or for molecules a SMILES itself. Pictures (png, ...) for Coloring; SMILES (smi, txt, csv, "
+        "tsv, parquet) or fingerprints (npy, or 2048 zeros and ones a line) for molecules; tandem mass spectra "
+        "(mgf, msp, mzML, ...) for scaffolds",
     )
     parser.add_argument("--top", type=int, default=1, metavar="K", help="give the K likeliest graphs (default 1)")
     add_decode_option(parser, "what the model was handed on with, or fingerprint where it can check, or plain")
@@ -71,7 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     decoder = chosen_decoder(arguments, model.decoder)
     reader, formula = _with_formula(model.task, arguments.formula, decoder)
-    read = [each for path in arguments.files for each in reader.read(path)]
+    files = {path.resolve() for word in arguments.inputs if (path := model.task.file_of(word)) is not None}
+    if arguments.json is not None and arguments.json.resolve() in files:
+        raise ValueError(f"--json {arguments.json} is an input: write to another file")
+    read = list(reader.read_words(arguments.inputs))
     inputs = [each for each in read if isinstance(each, NamedInput)]
     for each in read:
         if isinstance(each, BadInput):
@@ -85,6 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
     hasty = sum(not each.candidates[0].proved for each in graphs if each.candidates)
     if hasty and decoder is Decoder.VALID:
         console.print(f"{hasty:,} of {len(graphs):,} are the best found in time, not proved to be the likeliest")
+    short = [each for each in graphs if len(each.candidates) < arguments.top]
+    if short and arguments.top > 1:
+        console.print(f"{len(short):,} of {len(graphs):,} have fewer than {arguments.top}: {WHY_FEWER[decoder]}")
     if len(graphs) > SHOWN:
         console.print(f"and {len(graphs) - SHOWN:,} more: --json OUT has all of them")
     if arguments.json is not None:
@@ -98,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         for stem, one, predicted in zip(_distinct([one.stem for one in inputs]), inputs, graphs, strict=True):
             for suffix, answer in _drawn(predicted):
                 title = f"confidence {100 * answer.confidence:.0f} %"
-                path = arguments.draw / (stem + suffix)
+                path = _beside(arguments.draw / (stem + suffix), files)
                 model.task.write_drawing(path, one.value, answer.graph, title, answer.text)
                 drawings += 1
         console.print(f"drew {drawings} into {arguments.draw}")
@@ -162,8 +176,11 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
     several = any(len(each.candidates) > 1 for each in graphs)
     checked = any(each.checked is not None for one in graphs for each in one.candidates)
     written = task.ranked
+    given = any(one.text and one.text != one.name for one in inputs)
     table = Table()
-    table.add_column("input")
+    table.add_column("name" if given else "input")
+    if given:
+        table.add_column("input", overflow="fold")
     for heading in (*(["rank"] if several else []), "nodes", "edges", "confidence"):
         table.add_column(heading, justify="right")
     if checked:
@@ -175,7 +192,9 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
         table.add_column("about the input")
     for one, predicted in zip(inputs, graphs, strict=True):
         for rank, each in enumerate(_ranked(predicted), 1):
-            cells = [one.name if rank == 1 else "", *([str(rank)] if several else [])]
+            cells = [f"{one.name} {one.title}".strip() if rank == 1 else ""]
+            cells += [one.text if rank == 1 else ""] if given else []
+            cells += [str(rank)] if several else []
             cells += [str(each.graph.size), str(len(each.graph.edges)), f"{100 * each.confidence:.1f} %"]
             cells += ["yes" if each.checked else "no"] if checked else []
             cells += [each.text or task.text(each.graph) or "not a valid molecule"] if written else []
@@ -187,6 +206,7 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
 def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, Any]:
     first = _ranked(predicted)[0]
     row: dict[str, Any] = {"file": one.name, "confidence": predicted.confidence} | _described(task, first)
+    row |= {name: told for name, told in (("name", one.title), ("given", one.text), ("note", one.note)) if told}
     facts = task.facts(one.value)
     if facts:
         row["input"] = facts
@@ -203,6 +223,12 @@ def _described(task: Task, answer: _Answer) -> dict[str, Any]:
     text = {"smiles": answer.text or task.text(answer.graph)} if task.ranked else {}
     same = {} if answer.checked is None else {"same_fingerprint": answer.checked}
     return {"graph": to_json(answer.graph)} | text | same
+
+
+def _beside(path: Path, files: Collection[Path]) -> Path:
+    """A drawing's name that is no input's: a picture is never drawn over."""
+    taken = any(path.with_name(path.name + suffix).resolve() in files for suffix in DRAWN)
+    return path.with_name(f"{path.name}-graph") if taken else path
 
 
 def _distinct(stems: list[str]) -> list[str]:

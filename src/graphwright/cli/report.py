@@ -14,8 +14,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "Evaluate a run on unseen samples and write one HTML page: learning curves, figures with "
         "intervals, examples with what is wrong in red, a transport plan, timings."
     )
-    parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
-    parser.add_argument("--out", type=Path, metavar="HTML", help="where the page goes (default RUN/report.html)")
+    parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder, or a shipped model's name")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="HTML",
+        help="where the page goes (default RUN/report.html, or NAME-report.html)",
+    )
     parser.add_argument("--samples", type=int, help="unseen samples to evaluate (default 1000, or all)")
     parser.add_argument("--title", default="graphwright", help="the page's title")
     parser.set_defaults(run=run)
@@ -23,11 +28,15 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
+    from graphwright.inference.model import shipped_names
     from graphwright.report import write_report
 
     if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
-    out = arguments.out or arguments.folder / "report.html"
+    # A shipped model has no folder of a person's own, and a report makes none.
+    shipped = str(arguments.folder) in shipped_names()
+    usual = Path(f"{arguments.folder}-report.html") if shipped else arguments.folder / "report.html"
+    out = arguments.out or usual
     figures = write_report(arguments.folder, out, arguments.samples, arguments.title).figures()
     low, high = figures["isomorphic_interval"]
     console = Console()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LONGEST_STEM = 60
 Places = NDArray[np.float64]
 
 
@@ -109,12 +111,17 @@ class Samples(Dataset[Any], ABC):
 
 @dataclass(frozen=True, eq=False)
 class NamedInput:
-    """One input read from a file: how to call it, and files made of it, the input itself, and a word about it."""
+    """One input read from a file: how to call it, and files made of it, the input itself, and a word about it.
+
+    title: what the file itself calls it. text: the input as one can read it, such as a SMILES.
+    """
 
     name: str
     stem: str
     value: Any
     note: str = ""
+    title: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -490,6 +497,12 @@ def input_beside_graph(task: Task, given: Any, graph: Graph, title: str) -> Figu
     task.draw_graph(graph, right, None)
     right.set_title(title, fontsize=10)
     return figure
+
+
+def file_stem(*parts: object) -> str:
+    """A name for files made of something, without what file systems or shells take amiss."""
+    words = (re.sub(r"[^A-Za-z0-9]+", "_", str(part)).strip("_") for part in parts[1:])
+    return "-".join([str(parts[0]), *(word[:LONGEST_STEM] for word in words if word)])
 
 
 def draw_text(text: str, axes: Axes, most: int = 300) -> None:

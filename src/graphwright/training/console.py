@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
+from rich.table import Column
 
 SHOWN = ("loss", "presence", "node_labels", "edge_labels", "adjacency", "marginals", "gap")
 
@@ -32,15 +33,16 @@ class Display:
         if not self.console.is_terminal:
             yield
             return
+        # Of a narrow terminal the terms give way, not the bar, the share or the time left.
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            Remaining(),
-            TextColumn("{task.fields[terms]}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(20, table_column=Column(min_width=20)),
+            TaskProgressColumn(show_speed=False, table_column=Column(no_wrap=True, min_width=4)),
+            Remaining(table_column=Column(no_wrap=True, min_width=7)),
+            TextColumn("{task.fields[terms]}", table_column=rest),
         )
-        with Progress(*columns, console=self.console) as bar:
+        with Progress(*columns, console=self.console, expand=True) as bar:
             task = bar.add_task("training", total=1.0, terms="")
             bar.update(task, completed=fraction)
             self._bar, self._task = bar, task
@@ -57,6 +59,11 @@ class Display:
             self._bar.update(self._task, completed=fraction, terms=text)
         else:
             self.console.print(f"{100 * fraction:5.1f} %  {text}", highlight=False)
+
+    def moved(self, fraction: float) -> None:
+        """A step, logged or not."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=fraction)
 
     def say(self, text: str) -> None:
         """A sentence on a line of its own."""

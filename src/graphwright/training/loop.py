@@ -204,6 +204,7 @@ class Session:
             self.display.show(record, self._fraction())
             if self.log is not None:
                 self.log.write(record)
+        self.display.moved(self._fraction())
         self.moment = _Moment.WHOLE
         return stop
 

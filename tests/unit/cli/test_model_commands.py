@@ -152,3 +152,17 @@ def test_export_writes_a_model_that_the_other_commands_take(tiny_run, tmp_path):
     assert record["test"]["samples"] == 20
     assert f"| {record['test']['edit']:.2f} |" in (out / "README.md").read_text()
     assert cli.main(["evaluate", str(out), "--samples", "5"]) == cli.DONE
+
+
+def test_a_picture_is_never_drawn_over(tiny_run, tmp_path):
+    picture = save_picture(tmp_path / "one.png")
+    before = picture.read_bytes()
+    assert cli.main(["predict", str(tiny_run), str(picture), "--draw", str(tmp_path)]) == cli.DONE
+    assert picture.read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"one.png", "one-graph.svg", "one-graph.png"}
+
+
+def test_a_report_of_a_shipped_model_makes_no_folder_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["report", "coloring10", "--samples", "5"]) == cli.DONE
+    assert [path.name for path in tmp_path.iterdir()] == ["coloring10-report.html"]

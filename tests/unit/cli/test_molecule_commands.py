@@ -30,7 +30,10 @@ def test_evaluate_adds_what_chemists_ask_for(tiny_molecule_run, tmp_path, capsys
     assert (facts["task"], facts["samples"], facts["decode"]) == ("few", 10, "plain")
     assert facts["top10"] >= facts["top5"] >= facts["isomorphic"]
     assert 0 <= facts["tanimoto"] <= 1
-    assert "same_fingerprint" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "same fingerprint, %" in printed
+    assert "exactly right (isomorphic), %" in printed
+    assert "same_fingerprint" not in printed
     assert (tmp_path / "examples.png").stat().st_size > 1000
 
 
@@ -319,3 +322,51 @@ def test_a_model_that_was_handed_on_can_be_handed_on_again(tiny_molecule_run, tm
     assert cli.main(["export", str(once), str(twice), "--samples", "4"]) == cli.DONE
     first, second = (load_model(str(folder)).predictor.state_dict() for folder in (once, twice))
     assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
+
+
+def predicted(*words, out):
+    assert cli.main(["predict", *map(str, words), "--json", str(out)]) == cli.DONE
+    return json.loads(out.read_text())
+
+
+def test_a_smiles_may_be_given_as_it_is(tiny_molecule_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = predicted(tiny_molecule_run, "CCO", "CC(=O)N", "--draw", "drawn", out=tmp_path / "a.json")
+    assert [(row["file"], row["given"], row["smiles"]) for row in rows] == [
+        ("CCO", "CCO", "CCO"), ("CC(=O)N", "CC(=O)N", "CC(N)=O"),
+    ]  # fmt: skip
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"CCO.svg", "CC_O_N.svg"}
+    assert cli.main(["predict", str(tiny_molecule_run), "nonsense"]) == cli.SOME_FAILED
+    assert "nonsense: unparsable" in capsys.readouterr().err
+
+
+def test_rows_show_name_and_input_and_what_is_out_of_scope(tiny_molecule_run, tmp_path, capsys):
+    path = tmp_path / "few.smi"
+    long, salt = "C" * 40, "CC.O"
+    path.write_text(f"CCO ethanol\n{long}\n{salt}\nC[Na]\nCCCCC(C)O\n")
+    words = [tiny_molecule_run, path, "--decode", "plain", "--draw", tmp_path]
+    rows = predicted(*words, out=tmp_path / "a.json")
+    assert (rows[0]["name"], rows[0]["given"], rows[0]["note"]) == ("ethanol", "CCO", "in the training set")
+    assert rows[1]["note"].startswith("out of scope: 40 heavy atoms, at most ")
+    assert rows[2]["note"].startswith("out of scope: the molecule is in several parts")
+    assert rows[3]["note"].startswith("out of scope: Na is not one of ")
+    assert "note" not in rows[4]
+    table = capsys.readouterr().out
+    for part in ("few.smi:1 ethanol", "CCCCC(C)O", "in the training set", "out of scope: 40 heavy"):
+        assert part in table
+    assert (tmp_path / "few-1-ethanol.svg").exists()
+
+
+def test_few_candidates_are_explained(tiny_molecule_run, capsys):
+    assert cli.main(["predict", str(tiny_molecule_run), "CCO", "--top", "5"]) == cli.DONE
+    assert "1 of 1 have fewer than 5: no other molecule that has the fingerprint" in capsys.readouterr().out
+    assert cli.main(["predict", str(tiny_molecule_run), "CCO"]) == cli.DONE
+    assert "fewer" not in capsys.readouterr().out
+
+
+def test_an_input_is_never_written_over(tiny_molecule_run, tmp_path, capsys):
+    path = tmp_path / "few.smi"
+    path.write_text("CCO\n")
+    assert cli.main(["predict", str(tiny_molecule_run), str(path), "--json", str(path)]) == cli.USAGE
+    assert "is an input: write to another file" in capsys.readouterr().err
+    assert path.read_text() == "CCO\n"

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -32,12 +32,14 @@ class SmilesTable:
     """The rows of a file. smiles: (r,) strings, null where a row has none. split: (r,) names or nulls, or None.
 
     numbers: (r,) how a person counts the rows, from 1: lines of a file of lines, rows below the header of a table.
+    names: (r,) what a file of lines calls its molecules, nothing where it does not; None of other files.
     """
 
     path: Path
     smiles: pa.StringArray
     split: pa.StringArray | None
     numbers: NDArray[np.int64]
+    names: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.smiles)
@@ -138,8 +140,10 @@ def _field(record: Sequence[str], at: int) -> str | None:
 def _lines(source: Source) -> SmilesTable:
     """Lines that are not empty."""
     with closing(source.open()) as lines:
-        rows = [(number, row.text) for number, row in enumerate(lines, 1) if row.text != ""]
-    return _table(source.path, [text for _, text in rows], None, [number for number, _ in rows])
+        rows = [(number, row) for number, row in enumerate(lines, 1) if row.text != ""]
+    table = _table(source.path, [row.text for _, row in rows], None, [number for number, _ in rows])
+    # A line without a name is called after its number, which is no name.
+    return replace(table, names=["" if row.id == f"L{number}" else row.id for number, row in rows])
 
 
 def _table(

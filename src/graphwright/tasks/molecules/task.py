@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,8 +13,15 @@ from pydantic import Field
 from torch import Tensor
 
 from graphwright.decoding import Candidates
+from graphwright.files import shipped_table
 from graphwright.graphs import Graph, Prediction, Vocabulary
-from graphwright.graphs.molecules import BONDS, MoleculeError, molecule_vocabulary
+from graphwright.graphs.molecules import (
+    BONDS,
+    MoleculeError,
+    graph_from_molecule,
+    molecule_vocabulary,
+    parse_smiles,
+)
 from graphwright.models import Inputs
 from graphwright.settings import Capacity, DataSettings, InputForm, TaskSettings
 from graphwright.settings.source import CONFIGS
@@ -39,7 +46,7 @@ from graphwright.tasks.molecules.targets import (
     structure_svg,
 )
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, NamedInput, register_task
+from graphwright.tasks.task import BadInput, NamedInput, file_stem, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -214,7 +221,39 @@ class Fingerprint2Molecule(MoleculeTask):
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The fingerprints of a file, or those of the SMILES in it."""
-        return read_fingerprints(path)
+        return map(self._remarked, read_fingerprints(path))
+
+    def read_words(self, words: Sequence[str]) -> Iterator[NamedInput | BadInput]:
+        """Those in files, or of words that are SMILES."""
+        for word in words:
+            path = self.file_of(word)
+            if path is not None:
+                yield from self.read(path)
+            else:
+                yield self._remarked(_named(word, file_stem("", word)[1:] or "molecule", word))
+
+    def _remarked(self, one: NamedInput | BadInput) -> NamedInput | BadInput:
+        """With a note where a molecule is none that the model can know, or one that it was trained on."""
+        if isinstance(one, BadInput) or not one.text:
+            return one
+        from rdkit import Chem
+
+        molecule = parse_smiles(one.text)
+        try:
+            graph_from_molecule(molecule, self.vocabulary, self.capacity)
+        except MoleculeError as error:
+            return replace(one, note=f"out of scope: {error.detail}")
+        trained = Chem.MolToSmiles(molecule, isomericSmiles=False) in self._trained
+        return replace(one, note="in the training set") if trained else one
+
+    @property
+    def _trained(self) -> frozenset[str]:
+        if (
+            self._is_prepared
+            or not (path := Path(shipped_table(self.settings.data) or self.settings.data)).is_file()
+        ):
+            return frozenset()
+        return _training_smiles(path)
 
     def statistics(self, samples: Iterable[MoleculeSample]) -> list[tuple[str, str]]:
         """Sizes, elements, bonds, bits, speed."""
@@ -255,26 +294,43 @@ def read_fingerprints(path: Path) -> Iterator[NamedInput | BadInput]:
     if not path.exists():
         yield BadInput(f"{path}: no such file")
         return
+    rows: Iterable[tuple[int, Any, str]]
     try:
-        rows = list(enumerate(_vectors(path), 1)) if path.suffix.lower() == ".npy" else _texts(path)
+        if path.suffix.lower() == ".npy":
+            rows = ((number, vector, "") for number, vector in enumerate(_vectors(path), 1))
+        else:
+            rows = _texts(path)
     except ValueError as error:
         yield BadInput(str(error))
         return
-    for number, row in rows:
-        name = f"{path}:{number}"
-        try:
-            yield NamedInput(
-                name, f"{path.stem}-{number}", Fingerprint(fingerprint_of("" if row is None else row))
-            )
-        except MoleculeError as error:
-            yield BadInput(f"{name}: {error}; expected a SMILES or {BITS} zeros and ones")
-        except ValueError as error:
-            yield BadInput(f"{name}: {error}")
+    for number, row, title in rows:
+        yield _named(f"{path}:{number}", file_stem(path.stem, number, title), "" if row is None else row, title)
 
 
-def _texts(path: Path) -> list[tuple[int, str | None]]:
+def _named(name: str, stem: str, given: Any, title: str = "") -> NamedInput | BadInput:
+    try:
+        fingerprint = Fingerprint(fingerprint_of(given))
+    except MoleculeError as error:
+        return BadInput(f"{name}: {error}; expected a SMILES or {BITS} zeros and ones")
+    except ValueError as error:
+        return BadInput(f"{name}: {error}")
+    text = given if isinstance(given, str) and set(given) - {"0", "1"} else ""
+    return NamedInput(name, stem, fingerprint, title=title, text=text)
+
+
+def _texts(path: Path) -> list[tuple[int, str | None, str]]:
     table = read_smiles(path)
-    return list(zip(table.numbers.tolist(), table.smiles.to_pylist(), strict=True))
+    names = table.names or [""] * len(table)
+    return list(zip(table.numbers.tolist(), table.smiles.to_pylist(), names, strict=True))
+
+
+@cache
+def _training_smiles(path: Path) -> frozenset[str]:
+    """The SMILES of the training rows, as they are written; of a file without splits, which takes long, none."""
+    table = _table(path)
+    if table.split is None:
+        return frozenset()
+    return frozenset(table.smiles.take(table.rows("train")).drop_null().to_pylist())
 
 
 def _vectors(path: Path) -> Any:

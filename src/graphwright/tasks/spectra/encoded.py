@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphwright.decoding import Formula, FormulaRule
 from graphwright.graphs import Vocabulary
+from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, parse_smiles
 from graphwright.models import SpectrumInputs
 from graphwright.spectra import (
     ELEMENTS,
@@ -31,8 +32,9 @@ from graphwright.spectra import (
     tidy_peaks,
 )
 from graphwright.spectra.spectrum import ELEMENT_SCALES, MZ_SCALE, TOKEN_WIDTH
+from graphwright.tasks.spectra.prepared import murcko_scaffold
 from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask
-from graphwright.tasks.task import BadInput, NamedInput
+from graphwright.tasks.task import BadInput, NamedInput, file_stem
 
 UNKNOWN_ADDUCT = 0
 
@@ -179,8 +181,63 @@ def stack(spectra: Sequence[EncodedSpectrum]) -> SpectrumInputs:
 
 def encode_as(settings: SpectrumTask, spectrum: Spectrum) -> EncodedSpectrum:
     """A spectrum, cleaned and encoded as a task's settings say."""
+    spectrum = replace(spectrum, adduct=spectrum.adduct or inferred_adduct(spectrum))
     encoded = encode(clean(spectrum), settings.adducts.split(), settings.peaks, settings.tolerance)
     return encoded.raw() if settings.tokens is PeakTokens.RAW else encoded
+
+
+PROTONATED = "[M+H]+"
+FITS = 0.05
+"""Da between a precursor and the ion of a formula: more than rounding, less than a hydrogen."""
+
+
+def inferred_adduct(spectrum: Spectrum) -> str | None:
+    """[M+H]+ of a spectrum that only says that its charge is 1+, unless its formula and precursor deny it."""
+    if spectrum.adduct is not None or spectrum.charge != 1 or misfit(replace(spectrum, adduct=PROTONATED)):
+        return None
+    return PROTONATED
+
+
+def misfit(spectrum: Spectrum) -> str | None:
+    """How a spectrum's formula does not fit its precursor, in words; None where it does or that is not known."""
+    if spectrum.formula is None or spectrum.adduct is None or spectrum.precursor_mz is None:
+        return None
+    try:
+        expected = parse_adduct(spectrum.adduct).mz(parse_formula(spectrum.formula).mass)
+    except ValueError:
+        return None
+    if abs(expected - spectrum.precursor_mz) <= FITS:
+        return None
+    ion = f"{spectrum.formula} as {spectrum.adduct} has m/z {expected:.4f}"
+    return f"{ion}, the precursor {spectrum.precursor_mz:.4f}"
+
+
+def remarks(spectrum: Spectrum, vocabulary: Vocabulary, capacity: int) -> list[str]:
+    """What was taken for granted of a spectrum, and why it is none that a model can know."""
+    found = []
+    adduct = inferred_adduct(spectrum)
+    if adduct is not None:
+        found.append(f"{adduct} taken from charge 1+")
+    if spectrum.charge is not None and spectrum.charge < 0:
+        found.append("out of scope: a negative ion")
+    tried = replace(spectrum, adduct=spectrum.adduct or (PROTONATED if spectrum.charge == 1 else None))
+    if (apart := misfit(tried)) is not None:
+        found.append(f"out of scope: {apart}")
+    formula = readable(spectrum.formula)
+    foreign = (
+        [] if formula is None else [name for name, _ in parse_formula(formula).counts if name not in ELEMENTS]
+    )
+    if foreign:
+        found.append(f"out of scope: {', '.join(foreign)} in the formula")
+    if spectrum.smiles is not None:
+        try:
+            scaffold = murcko_scaffold(parse_smiles(spectrum.smiles))
+            graph_from_molecule(parse_smiles(scaffold.smiles), vocabulary, capacity)
+        except MoleculeError as error:
+            found.append(f"out of scope: {error.detail}")
+        except ImportError:  # predicting needs no RDKit, and goes without the remark
+            pass
+    return found
 
 
 def spectrum_batch(settings: SpectrumTask, given: Any) -> SpectrumInputs:
@@ -223,23 +280,31 @@ def _encoded(settings: SpectrumTask, given: Any) -> EncodedSpectrum:
     return encode_as(settings, given)
 
 
-def read_inputs(settings: SpectrumTask, path: Path, formula: str | None = None) -> Iterator[NamedInput | BadInput]:
+def read_inputs(
+    settings: SpectrumTask,
+    path: Path,
+    formula: str | None = None,
+    remarked: Callable[[Spectrum], list[str]] = lambda spectrum: [],  # noqa: ARG005
+) -> Iterator[NamedInput | BadInput]:
     """Every spectrum of a file; the name is the file and the spectrum's own name, or its place.
 
-    formula: of the molecules whose spectra do not say theirs.
+    formula: of the molecules whose spectra do not say theirs. remarked: what else to say of a spectrum.
     """
     problems: list[SpectrumError] = []
     number = 0
     try:
         for number, spectrum in enumerate(read_spectra(path, on_error=problems.append), 1):
             yield from _told(problems)
+            spectrum = replace(spectrum, formula=spectrum.formula or formula)
             try:
-                encoded = encode_as(settings, replace(spectrum, formula=spectrum.formula or formula))
+                encoded = encode_as(settings, spectrum)
             except ValueError as error:
                 yield BadInput(str(error))
                 continue
             title = spectrum.identifier or spectrum.name or f"{spectrum.origin.unit} {spectrum.origin.number}"
-            yield NamedInput(f"{path}:{title}", f"{path.stem}-{number}", encoded, describe(encoded))
+            stem = file_stem(path.stem, number, spectrum.identifier or spectrum.name or "")
+            note = "; ".join([describe(encoded), *remarked(spectrum)])
+            yield NamedInput(f"{path}:{title}", stem, encoded, note)
     except (SpectrumError, OSError, ImportError) as error:
         yield from _told(problems)
         yield BadInput(str(error))

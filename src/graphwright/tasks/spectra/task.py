@@ -20,7 +20,7 @@ from graphwright.known import Library
 from graphwright.known.memory import Bag, Memory
 from graphwright.models import Inputs, SpectrumInputs
 from graphwright.settings import DataSettings, InputForm
-from graphwright.spectra import parse_formula
+from graphwright.spectra import Spectrum, parse_formula
 from graphwright.tasks.molecules.targets import MoleculeTask, data_overrides, depiction, draw_structure
 from graphwright.tasks.spectra.baselines import SpectrumLikeness, baselines
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample, spectrum_statistics
@@ -30,10 +30,11 @@ from graphwright.tasks.spectra.encoded import (
     describe,
     is_one_spectrum,
     read_inputs,
+    remarks,
     spectrum_batch,
 )
 from graphwright.tasks.spectra.memory import bags_of_words, spectrum_memory
-from graphwright.tasks.spectra.prepared import find_spectra
+from graphwright.tasks.spectra.prepared import find_spectra, structure_of
 from graphwright.tasks.spectra.settings import SpectrumTask, TrainingUnit
 from graphwright.tasks.spectra.table import SpectrumTable, read_spectrum_table
 from graphwright.tasks.split import Split
@@ -284,7 +285,23 @@ class MS2Scaffold(MoleculeTask):
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         """The spectra of a file."""
-        return read_inputs(self.settings, path, self.formula)
+        return read_inputs(self.settings, path, self.formula, self._remarks)
+
+    def _remarks(self, spectrum: Spectrum) -> list[str]:
+        found = remarks(spectrum, self.vocabulary, self.capacity)
+        return [*found, *(["a molecule of the training set"] if self._is_known(spectrum) else [])]
+
+    def _is_known(self, spectrum: Spectrum) -> bool:
+        """Whether a spectrum says what it is of, and a training spectrum is of the same."""
+        key = (spectrum.inchikey or "").partition("-")[0]
+        try:
+            if not key and spectrum.smiles:
+                key = structure_of(spectrum.smiles).connectivity
+            return bool(key) and key in _training_molecules(
+                find_spectra(self.settings.data), self.settings.tolerance
+            )
+        except (ValueError, ImportError, OSError):  # no molecule, or no data: nobody knows
+            return False
 
     def with_formula(self, formula: str) -> MS2Scaffold:
         """The same task, for spectra of molecules of this formula, where their file does not say it."""
@@ -324,6 +341,12 @@ class MS2Scaffold(MoleculeTask):
         if (text or self.text(graph)) is None:
             title += " (not a valid molecule)"
         write_candidate(path.with_name(path.name + ".svg"), given, graph, title)
+
+
+@cache
+def _training_molecules(path: Path, tolerance: float) -> frozenset[str]:
+    table = _table(path, tolerance)
+    return frozenset(table.molecules[table.rows("train")].tolist())
 
 
 @cache

@@ -141,3 +141,45 @@ def test_peaks_are_named_by_what_explains_them(tiny_spectrum_run, tmp_path):
     )[1]
     assert f">{most_intense}<" in drawn
     assert "42 %" in drawn
+
+
+def mgf(*lines: str) -> str:
+    return "\n".join(["BEGIN IONS", *lines, "138.0662 100", "110.0713 40", "END IONS", ""])
+
+
+@pytest.mark.parametrize(
+    ("lines", "notes"),
+    [
+        (["PEPMASS=195.0877", "CHARGE=1+", "FORMULA=C8H10N4O2"], ["2 of 2 peaks", "[M+H]+ taken from charge 1+"]),
+        (["PEPMASS=195.0877", "CHARGE=1+"], ["[M+H]+ taken from charge 1+"]),
+        (["PEPMASS=193.0731", "CHARGE=1-"], ["out of scope: a negative ion"]),
+        (["PEPMASS=300.1", "ADDUCT=[M+H]+", "FORMULA=C8H10N4O2"], ["C8H10N4O2 as [M+H]+ has m/z 195.0877"]),
+        (["PEPMASS=300.1", "CHARGE=1+", "FORMULA=C8H10N4O2"], ["adduct unknown", "out of scope: C8H10N4O2 as"]),
+        (["PEPMASS=300.1", "FORMULA=C8H10N4O2Fe"], ["out of scope: Fe in the formula"]),
+        (["PEPMASS=300.1", "SMILES=CCO"], ["out of scope: CCO has no ring"]),
+    ],
+)
+def test_what_is_taken_for_granted_or_out_of_scope_is_said(tiny_spectrum_run, tmp_path, lines, notes):
+    (tmp_path / "a.mgf").write_text(mgf(*lines))
+    (given,) = load_model(str(tiny_spectrum_run)).task.read(tmp_path / "a.mgf")
+    for note in notes:
+        assert note in given.note
+    if not any("charge 1+" in note for note in notes):
+        assert "taken from" not in given.note
+
+
+def test_a_molecule_of_the_training_set_is_named(tiny_spectrum_run, tmp_path):
+    model = load_model(str(tiny_spectrum_run))
+    data = model.task.data("train")
+    known = data.membership([0]).molecules[0]
+    (tmp_path / "a.mgf").write_text(mgf("PEPMASS=195.0877", f"INCHIKEY={known}"))
+    (given,) = model.task.read(tmp_path / "a.mgf")
+    assert "a molecule of the training set" in given.note
+
+
+def test_a_file_of_one_spectrum_gives_one_answer(tiny_spectrum_run, tmp_path):
+    model = load_model(str(tiny_spectrum_run))
+    (tmp_path / "a.mgf").write_text(mgf("PEPMASS=195.0877"))
+    (tmp_path / "b.mgf").write_text(2 * mgf("PEPMASS=195.0877"))
+    one, several = model.predict(tmp_path / "a.mgf"), model.predict(str(tmp_path / "b.mgf"))
+    assert [each.graph for each in several] == [one.graph] * 2
