@@ -19,8 +19,9 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_python_of_the_first_pages_runs(page):
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/api/models.md"])
+def test_python_of_the_first_pages_runs(page, monkeypatch):
+    monkeypatch.chdir(ROOT)  # where a newcomer stands
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
     assert blocks
     for block in blocks:
