@@ -320,6 +320,12 @@ def _check_reading(task: Task, run: Run, file: Path) -> None:
         with _promised(f"inputs takes {said} that read has given"):
             answers = _answers(run, task.inputs(given))
         _hold(len(answers) == count, f"inputs makes a batch of {said}, {count} rows, got {len(answers)}")
+        with _promised(f"given takes {said} that read has given, for what it is and not for a file"):
+            values, alone = task.given(given)
+        _hold(
+            _equal(task.inputs(values), task.inputs(given)) and alone == (given is named[0].value),
+            f"given tells one input from several; {said} became {'one' if alone else 'several'}, {values!r}",
+        )
     with TemporaryDirectory() as folder, _promised("write_drawing draws an input that read has given"):
         task.write_drawing(Path(folder) / "read", named[0].value, answers[0], "title")
     missing = file.with_name(f"missing-{file.name}")

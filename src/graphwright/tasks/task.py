@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LONGEST_STEM = 60
 Places = NDArray[np.float64]
+LONGEST_NAME = 255
+"""Characters of a file's name: what is longer is none."""
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,14 @@ class Task(ABC):
         """The inputs in a file, and what in it cannot be read."""
 
     def file_of(self, given: Any) -> Path | None:
-        """The file that is meant; None where an input itself was given. Text is an input in some tasks only."""
-        return Path(given) if isinstance(given, str | Path) else None
+        """The file that is meant; None where an input itself was given.
+
+        Text is a file by its ending or by the file's being there: in some tasks it is an input.
+        """
+        if not isinstance(given, str):
+            return given if isinstance(given, Path) else None
+        path = Path(given)
+        return path if path.suffix or (len(given) <= LONGEST_NAME and path.exists()) else None
 
     def is_one(self, given: Any) -> bool:
         """Whether it is one input, not several; told of no file."""

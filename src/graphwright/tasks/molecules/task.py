@@ -46,7 +46,7 @@ from graphwright.tasks.molecules.targets import (
     structure_svg,
 )
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, NamedInput, file_stem, register_task
+from graphwright.tasks.task import LONGEST_NAME, BadInput, NamedInput, file_stem, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
 """How the names of files with SMILES end; each but the first may end in .gz, too."""
-LONGEST_NAME = 255
-"""Characters of a file's name: what is longer is none."""
 PRESET = "fingerprint2molecule-cpu"
 """What molecules are trained with where nobody says."""
 
