@@ -63,7 +63,6 @@ class Registry(Generic[T]):
         return registered
 
     def names(self) -> tuple[str, ...]:
-        """All known names."""
         self._load()
         return tuple(self._entries)
 

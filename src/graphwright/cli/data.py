@@ -29,7 +29,6 @@ MEGABYTE = 2**20
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.description = "Look at a data set."
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     inspect = actions.add_parser(
@@ -54,7 +53,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run_inspect(arguments: argparse.Namespace) -> int:
-    """Print and draw."""
     console = Console()
     if arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
@@ -103,7 +101,6 @@ def _table(rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def add_prepare(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the action."""
     parser = actions.add_parser(
         "prepare",
         help="large files of molecules to Parquet shards",
@@ -279,7 +276,6 @@ def _hours(hours: float) -> str:
 
 
 def add_environments(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
     parser = actions.add_parser(
         "environments",
         help="the atom environments that --decode fingerprint puts molecules together from",
@@ -294,7 +290,6 @@ def add_environments(actions: argparse._SubParsersAction[argparse.ArgumentParser
 
 
 def run_environments(arguments: argparse.Namespace) -> int:
-    """Count and write."""
     from graphwright.tasks.molecules.assembly.alphabet import write_alphabet
 
     if arguments.out.suffix != ".npz":

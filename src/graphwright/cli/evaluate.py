@@ -21,7 +21,6 @@ from graphwright.tasks import SPLITS
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.description = (
         "Predict samples that the model has not seen, decode them without a look at the truth, and "
         "compare: exact isomorphism, edit distance (and for how many it is proved minimal), and the paper's "

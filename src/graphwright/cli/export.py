@@ -12,7 +12,6 @@ from graphwright.inference.model import load_model
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.description = (
         "Evaluate a run's best or last checkpoint on the test split and write its predictor alone (no "
         "optimiser, no matcher) with a card and the record of how it came about. The folder can be given to "

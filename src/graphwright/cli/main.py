@@ -53,7 +53,6 @@ class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
     result = argparse.ArgumentParser(
         prog="graphwright",
         description="Learn to predict whole graphs from anything: images, fingerprints, mass spectra, "
@@ -69,7 +68,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command."""
     keep_freed_memory()
 
     def command() -> int:

@@ -22,7 +22,6 @@ def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def chosen_decoder(arguments: argparse.Namespace, otherwise: Decoder) -> Decoder:
-    """What `--decode` says."""
     return otherwise if arguments.decode is None else Decoder(arguments.decode)
 
 

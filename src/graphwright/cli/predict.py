@@ -40,7 +40,6 @@ WHY_FEWER = {
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.description = (
         "Predict the graph of each picture, fingerprint, molecule or spectrum. What "
         "cannot be read is named, the rest is still predicted, and the exit code is 1."

@@ -9,7 +9,6 @@ from rich.console import Console
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.description = (
         "Evaluate a run on unseen samples and write one HTML page: learning curves, figures with "
         "intervals, examples with what is wrong in red, a transport plan, timings."

@@ -38,7 +38,6 @@ WIDE = 200
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.usage = (
         "graphwright reproduce NAME... --scale smoke|cpu|paper [--seeds K] [--engine local|ray] [--jobs J] "
         "[--dry-run]\n       graphwright reproduce [NAME...] --status [--scale SCALE]"

@@ -9,7 +9,6 @@ from rich.console import Console
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.description = (
         "Serve one page and a JSON API (/api/openapi.json) for the shipped models and your runs, to "
         "this machine alone unless --host says otherwise. Nothing is loaded from or sent to anywhere else."
@@ -27,7 +26,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until interrupted."""
     try:
         from graphwright.server.serving import serve
     except ImportError as error:

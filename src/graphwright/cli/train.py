@@ -48,7 +48,6 @@ COLUMN = 33
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
     parser.usage = (
         "graphwright train PRESET|CONFIG|DATAFILE [--out DIR] [--resume] [--section.field VALUE ...]\n"
         "       graphwright train --list"
@@ -196,7 +195,6 @@ def _summary(plan: PlannedRun, trained: training.Trained) -> list[str]:
 
 
 def preset_list() -> str:
-    """One line for every preset."""
     every = presets()
     width = max(len(preset.name) for preset in every)
     return "\n".join(f"{preset.name:<{width}}  {preset.summary}" for preset in every)

@@ -28,7 +28,6 @@ def write_figure(folder: Path, drawing: Drawing, name: str = "figure") -> None:
 
 
 def draw_grid(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:
-    """The figure of a grid."""
     drawings = {
         FigureKind.BARS: _bars,
         FigureKind.FRONTIER: _frontier,

@@ -142,7 +142,6 @@ class Grid(Settings):
 
 
 def grid_names() -> tuple[str, ...]:
-    """Names of all grids."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 

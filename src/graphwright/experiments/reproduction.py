@@ -183,7 +183,6 @@ def status(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> 
 
 
 def job_list(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> Sequence[JobStatus]:
-    """Every job of an experiment."""
     return [
         JobStatus(
             configuration.column,

@@ -34,8 +34,6 @@ class Ranking(Protocol):
 
 
 class Decoder(StrEnum):
-    """Ways to decode."""
-
     PLAIN = "plain"
     """Every decision by itself, at its most probable value."""
     VALID = "valid"

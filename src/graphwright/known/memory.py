@@ -112,7 +112,6 @@ class Recalling(nn.Module):
         self.bags = bags
 
     def forward(self, inputs: Inputs) -> Predicted:
-        """As the predictor's."""
         predicted: Predicted = self.predictor(inputs)
         known = predicted.graphs.known
         if known is None:

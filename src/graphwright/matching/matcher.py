@@ -153,7 +153,6 @@ class LabelMatcher(Matcher):
     def forward(
         self, states: Tensor, prediction: Prediction, target: GraphBatch, prior: Tensor | None = None
     ) -> Match:
-        """Permutations."""
         # Diffused labels are left out: they count neighbours, so they depend on the edges.
         with without_autocast(states.device):
             cost = matching_problem(replace(prediction, diffusion=None), target, self.loss, prior).linear

@@ -13,8 +13,6 @@ DRAWS_TOGETHER = 1_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval."""
-
     low: float
     high: float
 

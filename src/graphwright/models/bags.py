@@ -25,7 +25,6 @@ class Bags:
 
     @classmethod
     def single(cls, bags: int) -> Bags:
-        """Of one row each."""
         return cls(torch.arange(bags), torch.arange(bags), bags)
 
     def sums(self, values: Tensor) -> Tensor:

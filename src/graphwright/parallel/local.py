@@ -32,7 +32,6 @@ class InProcess:
             yield item, work(item)
 
     def alone(self, work: Callable[[Item], Result], item: Item) -> Result | Lost:
-        """As any other."""
         return work(item)
 
     def tasks(

@@ -123,7 +123,6 @@ def card(name: str, origin: str, model: SavedModel) -> ModelCard:
 
 
 def case_of_text(model: SavedModel, given: GivenText) -> Case:
-    """Of pasted text."""
     match str(model.run.task.kind):
         case "coloring":
             raise RefusedError("This model reads pictures, not text: drop a picture, or take an example.")

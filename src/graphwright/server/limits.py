@@ -39,7 +39,6 @@ class ServerLimits:
 
     @property
     def bytes(self) -> int:
-        """Of a file."""
         return int(self.megabytes * 2**20)
 
     @property

@@ -70,7 +70,6 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, if there is one."""
         return None if self._process is None else self._process.pid
 
     async def ask(self, question: dict[str, Any], data: bytes = b"") -> bytes:

@@ -70,7 +70,6 @@ class KernelLikeness:
         return 1.0
 
     def kernel(self, similarity: Floats, scale: float) -> Floats:  # noqa: ARG002
-        """The similarity."""
         return similarity
 
 

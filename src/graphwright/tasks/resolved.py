@@ -30,7 +30,6 @@ class Resolved:
 
 
 def resolved(run: Run) -> Run:
-    """The run of `resolve`."""
     return resolve(run).run
 
 

@@ -356,7 +356,6 @@ class Task(ABC):
     # Answers.
 
     def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:  # noqa: ARG002
-        """Metrics of its own."""
         return []
 
     def text(self, graph: Graph) -> str | None:  # noqa: ARG002

@@ -52,7 +52,6 @@ class Display:
                 self._bar = None
 
     def show(self, record: dict[str, Any], fraction: float) -> None:
-        """One log record."""
         terms = "  ".join(f"{name} {record[name]:.4f}" for name in SHOWN if record.get(name))
         text = f"step {record['step']}  {record['samples_per_second']:.0f} samples/s  {terms}"
         if self._bar is not None and self._task is not None:
@@ -70,7 +69,6 @@ class Display:
         self.console.print(text, highlight=False)
 
     def validated(self, record: dict[str, Any]) -> None:
-        """One validation."""
         self.say(
             f"step {record['step']}: {record['isomorphic']:.1f} % isomorphic, edit {record['edit']:.2f}, "
             f"size {record['size_accuracy']:.1f} %"

@@ -71,7 +71,6 @@ class RunLog:
                     self._board.add_scalar(name, value, record["step"])
 
     def close(self) -> None:
-        """Flush what buffers."""
         if self._board is not None:
             self._board.close()
 

@@ -243,7 +243,6 @@ class Record:
         return self.problem is None
 
     def note(self, key: str, value: str, line: int) -> None:
-        """A key and its value."""
         if self.has_room(key + value, line):
             self.fields.add(key, value, line)
 
@@ -255,7 +254,6 @@ class Record:
             self.fail(f"the number of peaks was expected, got {number.strip()[:40]!r}", line)
 
     def add_peaks(self, text: str, line: int, *, several: bool) -> None:
-        """Peaks of one line."""
         if self.problem is not None:
             return
         try:

@@ -92,7 +92,6 @@ class ColoringTask(TaskSettings, ColoringConfig):  # type: ignore[misc]  # both 
 
     @property
     def config(self) -> ColoringConfig:
-        """What is generated."""
         return ColoringConfig(**{each.name: getattr(self, each.name) for each in fields(ColoringConfig)})
 
     @model_validator(mode="after")

@@ -81,17 +81,14 @@ class Coloring(Task):
 
     @property
     def name(self) -> str:
-        """Coloring and its largest size."""
         return f"coloring{self.capacity}"
 
     @property
     def heading(self) -> str:
-        """As the paper has it."""
         return f"Coloring {self.capacity}"
 
     @property
     def summary(self) -> str:
-        """From what to what."""
         sizes = f"{self.settings.min_size} to {self.capacity}"
         return f"From a noisy picture of {sizes} coloured regions to the graph of which touch (the Coloring task)."
 
@@ -110,16 +107,13 @@ class Coloring(Task):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The colours."""
         return VOCABULARY
 
     @property
     def config(self) -> ColoringConfig:
-        """What is generated."""
         return self.settings.config
 
     def likeness(self) -> PixelLikeness:
-        """By pixels."""
         return PixelLikeness()
 
     def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> ColoringDataset:  # noqa: ARG002
@@ -127,7 +121,6 @@ class Coloring(Task):
         return ColoringDataset(self.config, split, self.settings.seed if seed is None else seed)
 
     def data_from(self, path: Path, *, limit: int | None = None) -> ColoringDataset:  # noqa: ARG002
-        """Refused: the data are generated."""
         raise ValueError(f"{path}: Coloring's samples are generated, not read; use --seed for fresh ones")
 
     @property
@@ -145,14 +138,12 @@ class Coloring(Task):
         return torch.stack([picture_of(each, self.config.side) for each in several])
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
-        """The picture of a file."""
         try:
             yield NamedInput(str(path), path.stem, read_picture(path, self.config.side))
         except ValueError as error:
             yield BadInput(str(error))
 
     def statistics(self, samples: Iterable[ColoringSample]) -> list[tuple[str, str]]:
-        """Sizes, degrees, colours, speed."""
         found = statistics(samples)
         shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in found.color_shares.items())
         return [
@@ -166,11 +157,9 @@ class Coloring(Task):
         ]
 
     def sheet(self, samples: Sequence[ColoringSample]) -> Figure:
-        """Pictures beside their graphs."""
         return draw_sheet(samples)
 
     def input_of(self, sample: ColoringSample) -> Tensor:
-        """The picture."""
         return torch.from_numpy(sample.image)
 
     def places(self, sample: ColoringSample) -> Places:
@@ -178,7 +167,6 @@ class Coloring(Task):
         return sample.pixels[:, ::-1].astype(np.float64)
 
     def draw_input(self, given: Tensor, axes: Axes) -> None:
-        """The picture."""
         axes.imshow(given.permute(1, 2, 0).numpy(), interpolation="nearest")
         axes.set_axis_off()
 
@@ -196,5 +184,4 @@ class Coloring(Task):
             figure.savefig(path.with_name(path.name + suffix))
 
     def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
-        """Nodes in their colours."""
         draw(graph, axes, places, RGB)

@@ -43,7 +43,6 @@ class MoleculeSample:
 
     @property
     def graph(self) -> Graph:
-        """The heavy-atom graph."""
         bonds = self.bonds.astype(np.int64)
         return Graph(self.atoms.astype(np.int64), bonds[:, :2], bonds[:, 2], self.vocabulary)
 
@@ -249,7 +248,6 @@ class MoleculeStatistics:
     bond_shares: Mapping[str, float]
 
     def rows(self) -> list[tuple[str, str]]:
-        """For a table."""
         return [
             ("looked at", f"{self.molecules:,}"),
             ("heavy atoms", f"{self.size_min} to {self.size_max}, mean {self.size_mean:.2f}"),
@@ -261,7 +259,6 @@ class MoleculeStatistics:
 
 
 def molecule_statistics(samples: Iterable[MoleculeSample], vocabulary: Vocabulary) -> MoleculeStatistics:
-    """Statistics of the samples."""
     found = list(samples)
     if not found:
         raise ValueError("samples must not be empty")

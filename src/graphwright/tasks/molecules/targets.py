@@ -135,7 +135,6 @@ def _lines(bond: str) -> tuple[tuple[float, str], ...]:
 
 
 def chemistry_extras(predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
-    """Validity, same fingerprint, Tanimoto similarity."""
     found = chemistry_metrics(predicted, targets)
     return [
         Extra("validity", "valid molecules, %", found.valid.astype(np.float64)),
@@ -163,7 +162,6 @@ class MoleculeTask(Task):
     ranked = True
 
     def extras(self, predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
-        """Validity, same fingerprint, Tanimoto similarity."""
         return chemistry_extras(predicted, targets)
 
     def text(self, graph: Graph) -> str | None:

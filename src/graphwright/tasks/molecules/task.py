@@ -99,12 +99,10 @@ class Fingerprint2Molecule(MoleculeTask):
 
     @property
     def name(self) -> str:
-        """The data's name."""
         return Path(self.settings.data).stem
 
     @property
     def summary(self) -> str:
-        """From what to what."""
         return (
             f"From the active bits of a 2048-bit ECFP4 fingerprint to the molecule, up to {self.capacity} heavy "
             f"atoms of {', '.join(self.vocabulary.nodes)} (Fingerprint2Molecule, data {self.name})."
@@ -177,7 +175,6 @@ class Fingerprint2Molecule(MoleculeTask):
 
     @property
     def input_form(self) -> InputForm:
-        """Bits."""
         return InputForm("bits", BITS)
 
     def file_of(self, given: Any) -> Path | None:
@@ -214,7 +211,6 @@ class Fingerprint2Molecule(MoleculeTask):
         )
 
     def likeness(self) -> FingerprintLikeness:
-        """By the bits in common."""
         return FingerprintLikeness()
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
@@ -254,15 +250,12 @@ class Fingerprint2Molecule(MoleculeTask):
         return _training_smiles(path)
 
     def statistics(self, samples: Iterable[MoleculeSample]) -> list[tuple[str, str]]:
-        """Sizes, elements, bonds, bits, speed."""
         return molecule_statistics(samples, self.vocabulary).rows()
 
     def sheet(self, samples: Sequence[MoleculeSample]) -> Figure:
-        """Molecules, drawn."""
         return molecule_sheet(samples)
 
     def input_of(self, sample: MoleculeSample) -> Fingerprint:
-        """The active bits."""
         return Fingerprint(sample.bits)
 
     def draw_input(self, given: Fingerprint, axes: Axes) -> None:

@@ -50,7 +50,6 @@ class SpectrumSample:
 
     @property
     def graph(self) -> Graph:
-        """The scaffold."""
         return Graph(self.atoms, self.bonds[:, :2], self.bonds[:, 2], self.vocabulary)
 
 

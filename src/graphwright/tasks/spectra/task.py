@@ -152,7 +152,6 @@ class MS2Scaffold(MoleculeTask):
 
     @property
     def summary(self) -> str:
-        """From what to what."""
         return (
             f"From the peaks of a tandem mass spectrum to the molecule's Murcko scaffold, up to {self.capacity} "
             f"atoms of {', '.join(self.vocabulary.nodes)} (MS2Scaffold, data {Path(self.settings.data).stem})."
@@ -175,7 +174,6 @@ class MS2Scaffold(MoleculeTask):
 
     @property
     def adducts(self) -> list[str]:
-        """Those with a token."""
         return self.settings.adducts.split()
 
     @cached_property
@@ -248,7 +246,6 @@ class MS2Scaffold(MoleculeTask):
         )
 
     def likeness(self) -> SpectrumLikeness:
-        """By their peaks."""
         return SpectrumLikeness()
 
     @property
@@ -284,7 +281,6 @@ class MS2Scaffold(MoleculeTask):
         return spectrum_memory(self.data("train"), library)
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
-        """The spectra of a file."""
         return read_inputs(self.settings, path, self.formula, self._remarks)
 
     def _remarks(self, spectrum: Spectrum) -> list[str]:
@@ -319,15 +315,12 @@ class MS2Scaffold(MoleculeTask):
         }
 
     def statistics(self, samples: Iterable[SpectrumSample]) -> list[tuple[str, str]]:
-        """Peaks, energies, molecules, scaffolds."""
         return spectrum_statistics(samples, self.vocabulary, self.adducts)
 
     def sheet(self, samples: Sequence[SpectrumSample]) -> Figure:
-        """Spectra beside their scaffolds."""
         return spectrum_sheet(samples)
 
     def input_of(self, sample: SpectrumSample) -> EncodedSpectrum:
-        """The spectrum."""
         return sample.spectrum
 
     def draw_input(self, given: EncodedSpectrum, axes: Axes) -> None:

@@ -74,7 +74,6 @@ class Form:
 
     @property
     def described(self) -> str:
-        """In words."""
         names = ", ".join(self.columns)
         match self.kind:
             case InputKind.VECTOR:

@@ -85,12 +85,10 @@ class Table(Task):
 
     @property
     def name(self) -> str:
-        """The file's name."""
         return Path(self.settings.data).stem
 
     @property
     def summary(self) -> str:
-        """From what to what."""
         return (
             f"From {self.form.described}, to graphs of up to {self.capacity} nodes "
             f"(node labels {len(self.vocabulary.nodes)}, of edges {len(self.vocabulary.edges) - 1}; {self.name})."
@@ -113,7 +111,6 @@ class Table(Task):
 
     @property
     def understood(self) -> Understood:
-        """The settings' file."""
         return understand(self.settings)
 
     def resolved(self) -> TableTask:
@@ -132,11 +129,9 @@ class Table(Task):
         return str(self.form.kind) if model.encoder == self.settings.default_encoder else model.encoder
 
     def choice(self) -> Choice:
-        """Width, batch size and slots."""
         return choose(self)
 
     def likeness(self) -> Likeness:
-        """By whatever the columns hold."""
         return form_likeness(self.form)
 
     def rejections(self) -> list[RejectedRow]:
@@ -172,7 +167,6 @@ class Table(Task):
 
     @property
     def input_form(self) -> InputForm:
-        """Whatever the columns hold."""
         form = self.form
         size = len(form.words) if form.kind is InputKind.TOKENS else form.numbers
         return InputForm(form.kind, size, form.described)
@@ -231,11 +225,9 @@ class Table(Task):
         return [*rows, ("elements of an input", f"{lengths.min()} to {lengths.max()}, mean {lengths.mean():.2f}")]
 
     def title(self, sample: TableSample) -> str:
-        """Which row it is."""
         return f"row {sample.row}"
 
     def input_of(self, sample: TableSample) -> TableInput:
-        """The input of a row."""
         return TableInput(sample.value)
 
     def draw_input(self, given: TableInput, axes: Axes) -> None:

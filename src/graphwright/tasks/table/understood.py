@@ -88,7 +88,6 @@ class Understood:
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self.file.path
 
     def all_rejected(self) -> list[RejectedRow]:

@@ -143,7 +143,6 @@ class Tally:
 
     @cached_property
     def total(self) -> int:
-        """The sum of the counts."""
         return int(self.counts.sum())
 
     def costs(self, ids: Identifiers) -> NDArray[np.float64]:
@@ -209,7 +208,6 @@ class Alphabet:
         )
 
     def save(self, path: Path) -> None:
-        """Write it, small."""
         np.savez_compressed(
             path,
             atoms=self.atoms.astype(np.int16),

@@ -197,7 +197,6 @@ class _Row:
 
     @property
     def halves(self) -> list[Half]:
-        """Its half bonds."""
         return [(self.narrow, *each) for each in self.around]
 
 

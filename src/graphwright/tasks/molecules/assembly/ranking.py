@@ -231,7 +231,6 @@ class _Decoding:
     effort: FingerprintEffort
 
     def candidates(self, scores: SlotScores, asked: BitArray, count: int) -> Candidates:
-        """Of one sample."""
         start = time.perf_counter()
         limits = replace(
             self.effort.limits,

@@ -199,7 +199,6 @@ class UsageTotal:
     """Bytes by worker."""
 
     def add(self, batch: MeasuredBatch) -> None:
-        """Count one more batch."""
         self.rows += batch.prepared.rows
         self.molecules += batch.prepared.molecules.num_rows
         self.cpu_seconds += batch.usage.cpu_seconds

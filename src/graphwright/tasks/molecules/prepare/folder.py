@@ -86,7 +86,6 @@ class Manifest(BaseModel):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a folder."""
     path = folder / MANIFEST
     try:
         return Manifest.model_validate_json(path.read_text(encoding="utf-8"))

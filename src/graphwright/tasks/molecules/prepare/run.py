@@ -65,7 +65,6 @@ class Prepared:
 
     @property
     def rows(self) -> int:
-        """Rows of all sources."""
         return sum(record.rows for record in self.manifest.shards)
 
     @property
@@ -76,7 +75,6 @@ class Prepared:
 
     @property
     def rejected(self) -> tuple[ReasonCount, ...]:
-        """Rejections by reason."""
         return add_counts(count for record in self.manifest.shards for count in record.rejected)
 
 
@@ -124,7 +122,6 @@ class _Session:
     rejected: int = 0
 
     def run(self) -> None:
-        """All sources, then duplicates."""
         found = prefixes(self.out, len(self.sources))
         sizes = [max(source.path.stat().st_size, 1) for source in self.sources]
         for record in (record for own in found for record in own):
@@ -223,7 +220,6 @@ class _Shard:
         self.rejections.extend(batch.rejections)
 
     def table(self) -> pa.Table:
-        """All molecules so far."""
         return pa.Table.from_batches(self.molecules, SCHEMA)
 
     def record(self, sizes: Sequence[int], *, last: bool) -> ShardRecord:

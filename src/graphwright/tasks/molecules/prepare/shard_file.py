@@ -38,7 +38,6 @@ class ShardRecord(BaseModel):
 
     @property
     def name(self) -> str:
-        """File name."""
         return f"{self.source:03d}-{self.number:06d}.parquet"
 
 

@@ -63,7 +63,6 @@ class LineReader:
             raise SourceError(f"{self.path} is damaged somewhere after line {self.read:,}: {error}") from error
 
     def close(self) -> None:
-        """Let go of the file."""
         self._file.close()
         self._raw.close()
 
@@ -261,7 +260,6 @@ class _ParquetRows:
         self._read = 0
 
     def start(self) -> None:
-        """Find the columns."""
         names = self._file.schema_arrow.names
         text_at = smiles_column(self._path, names, self._source.smiles_column)
         id_at = id_column(self._path, names, self._source.id_column)
