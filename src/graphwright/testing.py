@@ -358,9 +358,9 @@ def _check_drawings(task: Task, chosen: Sequence[Any]) -> None:
                 "write_drawing writes an SVG at its path with .svg added, wrote "
                 + ", ".join(sorted(each.name for each in Path(folder).iterdir())),
             )
-    with _promised("places says where to draw the nodes"):
-        shape = task.places(chosen[0]).shape
-    _hold(shape == (graph.size, 2), f"places gives every node x and y, shape ({graph.size}, 2), got {shape}")
+    with _promised("positions says where to draw the nodes"):
+        shape = task.positions(chosen[0]).shape
+    _hold(shape == (graph.size, 2), f"positions gives every node x and y, shape ({graph.size}, 2), got {shape}")
 
 
 def _small_run(task: Task) -> Run:

@@ -15,7 +15,7 @@ from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import load_model
 from graphwright.metrics import Report, edit_distance
 from graphwright.tasks import Task
-from graphwright.tasks.task import Places
+from graphwright.tasks.task import Positions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,12 +60,12 @@ def comparison_sheet(result: Evaluated, examples: Sequence[int]) -> Figure:
         sample = result.data[result.evaluation.indices[at]]
         predicted, truth = result.evaluation.predicted[at], result.evaluation.targets[at]
         edit = edit_distance(predicted, truth)
-        places = task.places(sample)
+        positions = task.positions(sample)
         task.draw_input(task.input_of(sample), left)
-        _draw_prediction(task, predicted, truth, edit.alignment, places, middle)
-        task.draw_graph(truth, right, places)
+        _draw_prediction(task, predicted, truth, edit.alignment, positions, middle)
+        task.draw_graph(truth, right, positions)
         for panel in (middle, right):
-            _frame(panel, places)
+            _frame(panel, positions)
         left.set_title("input", fontsize=9)
         verdict = "exact" if edit.distance == 0 else f"{edit.distance} edit{'s' if edit.distance > 1 else ''} away"
         middle.set_title(f"prediction: {verdict}", fontsize=9, color="black" if edit.distance == 0 else WRONG)
@@ -73,9 +73,9 @@ def comparison_sheet(result: Evaluated, examples: Sequence[int]) -> Figure:
     return figure
 
 
-def _frame(panel: Axes, places: Places) -> None:
+def _frame(panel: Axes, positions: Positions) -> None:
     """The same cut for prediction and truth, with room below for nodes that match nothing."""
-    low, high = places.min(0), places.max(0)
+    low, high = positions.min(0), positions.max(0)
     side = max(float((high - low).max()), 1.0)
     (left, top), (right, bottom) = (low + high - side) / 2, (low + high + side) / 2
     panel.set_xlim(left - 0.12 * side, right + 0.12 * side)
@@ -83,13 +83,13 @@ def _frame(panel: Axes, places: Places) -> None:
 
 
 def _draw_prediction(
-    task: Task, predicted: Graph, truth: Graph, alignment: IntArray, places: Places, panel: Axes
+    task: Task, predicted: Graph, truth: Graph, alignment: IntArray, positions: Positions, panel: Axes
 ) -> None:
-    low, high = places.min(0), places.max(0)
+    low, high = positions.min(0), positions.max(0)
     side = max(float((high - low).max()), 1.0)
     spare = (low + high - side) / 2 + (0.1 * side, 1.12 * side)
     beside = np.array([0.12 * side, 0])
-    where = np.array([places[t] if t < truth.size else spare + i * beside
+    where = np.array([positions[t] if t < truth.size else spare + i * beside
                       for i, t in enumerate(alignment[: predicted.size])]).reshape(-1, 2)  # fmt: skip
     task.draw_graph(predicted, panel, where)
     matrix = truth.edge_matrix()
@@ -101,7 +101,7 @@ def _draw_prediction(
             panel.plot(*where[[i, j]].T, color=WRONG, linewidth=2.5, zorder=1.5)
     for a, b in truth.edges.tolist():
         if (a, b) not in seen:
-            panel.plot(*places[[a, b]].T, color=WRONG, linewidth=2, linestyle=":", zorder=1.5)
+            panel.plot(*positions[[a, b]].T, color=WRONG, linewidth=2, linestyle=":", zorder=1.5)
     names = predicted.node_names
     for i, t in enumerate(alignment[: predicted.size].tolist()):
         if t >= truth.size or names[i] != truth.node_names[t]:
@@ -110,8 +110,8 @@ def _draw_prediction(
             )
     for t in set(range(truth.size)) - set(alignment[: predicted.size].tolist()):
         panel.scatter(
-            places[t, 0],
-            places[t, 1],
+            positions[t, 0],
+            positions[t, 1],
             s=220,
             facecolors="none",
             edgecolors=WRONG,

@@ -79,14 +79,14 @@ MOLECULES = (
 class Case:
     """given: what the model takes. truth: the graph that it should find, if that is known.
 
-    places: (t, 2) where the truth's nodes stand in a picture of this side. in_scope: whether the model can know
+    positions: (t, 2) where the truth's nodes stand in a picture of this side. in_scope: whether the model can know
     such graphs at all. rows: names of all inputs that came with this one, which is `row`, from 1.
     """
 
     given: Any
     input: Input
     truth: Graph | None = None
-    places: Any = None
+    positions: Any = None
     side: float | None = None
     in_scope: bool = True
     notes: list[str] = field(default_factory=list)
@@ -207,7 +207,9 @@ def _coloring_example(model: SavedModel, given: GivenExample) -> Case:
         caption=f"{config.side} × {config.side} pixels, {regions} regions, noise {noise:.2f}",
         image=picture_uri(sample.image),
     )
-    return Case([model.task.input_of(sample)], shown, sample.graph, model.task.places(sample), float(config.side))
+    return Case(
+        [model.task.input_of(sample)], shown, sample.graph, model.task.positions(sample), float(config.side)
+    )
 
 
 def _checked_picture(data: bytes, shown: str) -> bytes:

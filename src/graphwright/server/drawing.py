@@ -31,7 +31,7 @@ BOND = 30
 FAULTS = ("wrong", "missing")
 SVG = "http://www.w3.org/2000/svg"
 
-Places = NDArray[np.float64]
+Positions = NDArray[np.float64]
 Certainty = tuple[Sequence[float], Sequence[float]]
 """Of the nodes and of the edges of a graph."""
 
@@ -46,17 +46,17 @@ def graph_drawing(
     colors: Mapping[str, str],
     compared: Comparison | None = None,
     certainty: Certainty | None = None,
-    true_places: Places | None = None,
+    true_positions: Positions | None = None,
     side: float | None = None,
 ) -> Drawing:
     """A graph for the page to draw; with a truth, what is wrong in it and what it lacks.
 
-    true_places: (t, 2) of the truth's nodes, or of the graph's own where there is no truth, in a picture of this
-    side; without them nodes are put where they fit.
+    true_positions: (t, 2) of the truth's nodes, or of the graph's own where there is no truth, in a picture of
+    this side; without them nodes are put where they fit.
     """
     nodes, edges = certainty or ([1.0] * graph.size, [1.0] * len(graph.edges))
-    places = _places(graph, compared, true_places)
-    where = _in_frame(places, side)
+    positions = _positions(graph, compared, true_positions)
+    where = _in_frame(positions, side)
     palette = _palette(graph.vocabulary.nodes, colors)
     verdicts: Sequence[Verdict] = compared.nodes if compared else ["unknown"] * graph.size
     joined: Sequence[Verdict] = compared.edges if compared else ["unknown"] * len(graph.edges)
@@ -86,20 +86,20 @@ def molecule_drawing(
     graph: Graph,
     molecule: Mol,
     text: str,
-    places: Places,
+    positions: Positions,
     described: str,
     verdicts: tuple[Sequence[Verdict], Sequence[Verdict]] | None = None,
     certainty: Certainty | None = None,
 ) -> Drawing:
-    """A molecule whose atoms are the graph's nodes, at places (n, 2), as RDKit draws it."""
-    drawn = graph_drawing(graph, ELEMENTS, None, certainty, places)
+    """A molecule whose atoms are the graph's nodes, at positions (n, 2), as RDKit draws it."""
+    drawn = graph_drawing(graph, ELEMENTS, None, certainty, positions)
     if verdicts is not None:
         for node, verdict in zip(drawn.nodes, verdicts[0], strict=True):
             node.verdict = verdict
         for edge, verdict in zip(drawn.edges, verdicts[1], strict=True):
             edge.verdict = verdict
     bonds = [molecule.GetBondBetweenAtoms(i, j).GetIdx() for i, j in graph.edges.tolist()]
-    svg = molecule_svg(_placed(molecule, places), drawn.nodes, dict(zip(bonds, drawn.edges, strict=True)))
+    svg = molecule_svg(_placed(molecule, positions), drawn.nodes, dict(zip(bonds, drawn.edges, strict=True)))
     return drawn.model_copy(update={"svg": svg, "text": text, "described": described})
 
 
@@ -117,8 +117,8 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def depicted(molecule: Mol) -> Places:
-    """(n, 2) as RDKit places the atoms, y downwards."""
+def depicted(molecule: Mol) -> Positions:
+    """(n, 2) as RDKit positions the atoms, y downwards."""
     from rdkit import Chem
     from rdkit.Chem.rdDepictor import Compute2DCoords
 
@@ -127,26 +127,26 @@ def depicted(molecule: Mol) -> Places:
     return np.array(flat.GetConformer().GetPositions()[:, :2] * (1, -1), np.float64)
 
 
-def turned(places: Places, true_places: Places, alignment: Sequence[int]) -> Places:
-    """Places turned or flipped so that atoms come near the true ones that they meet."""
-    met = [(at, node) for at, node in enumerate(alignment) if node < len(true_places)]
+def turned(positions: Positions, true_positions: Positions, alignment: Sequence[int]) -> Positions:
+    """Positions turned or flipped so that atoms come near the true ones that they meet."""
+    met = [(at, node) for at, node in enumerate(alignment) if node < len(true_positions)]
     if len(met) < 2:
-        return places
+        return positions
     mine, theirs = (np.array(indices) for indices in zip(*met, strict=True))
-    centred, goal = places - places[mine].mean(0), true_places - true_places[theirs].mean(0)
+    centred, goal = positions - positions[mine].mean(0), true_positions - true_positions[theirs].mean(0)
     left, _, right = np.linalg.svd(centred[mine].T @ goal[theirs])
     return np.asarray(centred @ (left @ right), np.float64)
 
 
-def _placed(molecule: Mol, places: Places) -> Mol:
+def _placed(molecule: Mol, positions: Positions) -> Mol:
     from rdkit import Chem
     from rdkit.Geometry import Point3D
 
     placed = Chem.Mol(molecule)
     placed.RemoveAllConformers()
-    conformer = Chem.Conformer(len(places))
+    conformer = Chem.Conformer(len(positions))
     conformer.Set3D(False)
-    for at, (x, y) in enumerate(places.tolist()):
+    for at, (x, y) in enumerate(positions.tolist()):
         conformer.SetAtomPosition(at, Point3D(x, -y, 0.0))
     placed.AddConformer(conformer)
     return placed
@@ -238,29 +238,29 @@ def _channels(color: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def _places(graph: Graph, compared: Comparison | None, true_places: Places | None) -> Places:
+def _positions(graph: Graph, compared: Comparison | None, true_positions: Positions | None) -> Positions:
     """(n + missing, 2) of the graph's nodes, then of those that it lacks."""
     if compared is None:
-        return layout(graph) if true_places is None else true_places
-    if true_places is None:
-        true_places = layout(compared.truth)
-    low, high = true_places.min(0), true_places.max(0)
+        return layout(graph) if true_positions is None else true_positions
+    if true_positions is None:
+        true_positions = layout(compared.truth)
+    low, high = true_positions.min(0), true_positions.max(0)
     side = max(float((high - low).max()), 1.0)
     # Nodes that match nothing stand in a row below.
     spare = np.array([low[0] + 0.05 * side, high[1] + 0.16 * side])
     met = [
-        true_places[node] if node < compared.truth.size else spare + np.array([0.14 * side * at, 0])
+        true_positions[node] if node < compared.truth.size else spare + np.array([0.14 * side * at, 0])
         for at, node in enumerate(compared.alignment)
     ]
-    return np.array([*met, *true_places[list(compared.missing_nodes)]], np.float64).reshape(-1, 2)
+    return np.array([*met, *true_positions[list(compared.missing_nodes)]], np.float64).reshape(-1, 2)
 
 
-def _in_frame(places: Places, side: float | None) -> Places:
-    """Places in 0..1: of a picture's pixels by its side, otherwise so that they fill the frame."""
-    if not len(places):
-        return places
+def _in_frame(positions: Positions, side: float | None) -> Positions:
+    """Positions in 0..1: of a picture's pixels by its side, otherwise so that they fill the frame."""
+    if not len(positions):
+        return positions
     if side is not None:
-        return (places + 0.5) / side
-    low, high = places.min(0), places.max(0)
+        return (positions + 0.5) / side
+    low, high = positions.min(0), positions.max(0)
     span = max(float((high - low).max()), 1e-9)
-    return np.asarray(MARGIN + (1 - 2 * MARGIN) * ((places - (low + high) / 2) / span + 0.5), np.float64)
+    return np.asarray(MARGIN + (1 - 2 * MARGIN) * ((positions - (low + high) / 2) / span + 0.5), np.float64)

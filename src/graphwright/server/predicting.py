@@ -139,14 +139,14 @@ def _predicted_drawing(
     case: Case, shown: Notated, truth: Notated | None, compared: Comparison | None, certainty: Certainty
 ) -> Drawing:
     if shown.molecule is not None and shown.text is not None:
-        places = depicted(shown.molecule)
+        positions = depicted(shown.molecule)
         if compared is not None and truth is not None and truth.molecule is not None:
-            places = turned(places, depicted(truth.molecule), compared.alignment)
+            positions = turned(positions, depicted(truth.molecule), compared.alignment)
         verdicts = None if compared is None else (compared.nodes, compared.edges)
         described = in_words(shown.graph, compared, "atom", "bond")
-        return molecule_drawing(shown.graph, shown.molecule, shown.text, places, described, verdicts, certainty)
-    true_places, side = (case.places, case.side) if compared else (None, None)
-    drawn = graph_drawing(shown.graph, _colors(shown.graph), compared, certainty, true_places, side)
+        return molecule_drawing(shown.graph, shown.molecule, shown.text, positions, described, verdicts, certainty)
+    true_positions, side = (case.positions, case.side) if compared else (None, None)
+    drawn = graph_drawing(shown.graph, _colors(shown.graph), compared, certainty, true_positions, side)
     if shown.graph.vocabulary.edges == BONDS:
         drawn.described = f"Not a valid molecule: {drawn.described}"
     return drawn
@@ -154,10 +154,10 @@ def _predicted_drawing(
 
 def _true_drawing(case: Case, truth: Notated, compared: Comparison) -> Drawing:
     if truth.molecule is not None and truth.text is not None:
-        places, described = depicted(truth.molecule), in_words(truth.graph, None, "atom", "bond")
+        positions, described = depicted(truth.molecule), in_words(truth.graph, None, "atom", "bond")
         lacking = compared.lacking()
-        return molecule_drawing(truth.graph, truth.molecule, truth.text, places, described, lacking)
-    return graph_drawing(truth.graph, _colors(truth.graph), true_places=case.places, side=case.side)
+        return molecule_drawing(truth.graph, truth.molecule, truth.text, positions, described, lacking)
+    return graph_drawing(truth.graph, _colors(truth.graph), true_positions=case.positions, side=case.side)
 
 
 def _colors(graph: Graph) -> dict[str, str]:

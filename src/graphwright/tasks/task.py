@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONGEST_STEM = 60
-Places = NDArray[np.float64]
+Positions = NDArray[np.float64]
 LONGEST_NAME = 255
 """Characters of a file's name: what is longer is none."""
 
@@ -427,7 +427,7 @@ class Task(ABC):
         """What `sheet` writes above the input of a sample."""
         return ""
 
-    def places(self, sample: Any) -> Places:
+    def positions(self, sample: Any) -> Positions:
         """(n, 2) where to draw the nodes of a sample's graph, y downwards."""
         return layout(sample.graph)
 
@@ -435,9 +435,9 @@ class Task(ABC):
         """Draw the input of `read` or `input_of`; as text where nobody knows better."""
         draw_text(str(given), axes)
 
-    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
-        """Draw a graph, at places (n, 2) if they are given."""
-        draw(graph, axes, places)
+    def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
+        """Draw a graph, at positions (n, 2) if they are given."""
+        draw(graph, axes, positions)
 
     def svg(self, graph: Graph, title: str, text: str | None = None) -> str:  # noqa: ARG002
         """A small drawing of a graph alone; `text` as in `write_drawing`."""

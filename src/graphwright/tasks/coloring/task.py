@@ -19,7 +19,7 @@ from graphwright.tasks.coloring.dataset import ColoringDataset, statistics
 from graphwright.tasks.coloring.picture import RGB, VOCABULARY, PixelLikeness, picture_of, read_picture
 from graphwright.tasks.coloring.sample import ColoringConfig, ColoringSample, ColoringTask
 from graphwright.tasks.split import Split
-from graphwright.tasks.task import BadInput, NamedInput, Places, Task, input_beside_graph, register_task
+from graphwright.tasks.task import BadInput, NamedInput, Positions, Task, input_beside_graph, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,7 +162,7 @@ class Coloring(Task):
     def input_of(self, sample: ColoringSample) -> Tensor:
         return torch.from_numpy(sample.image)
 
-    def places(self, sample: ColoringSample) -> Places:
+    def positions(self, sample: ColoringSample) -> Positions:
         """A pixel of each region."""
         return sample.pixels[:, ::-1].astype(np.float64)
 
@@ -183,5 +183,5 @@ class Coloring(Task):
         for suffix in (".svg", ".png"):
             figure.savefig(path.with_name(path.name + suffix))
 
-    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
-        draw(graph, axes, places, RGB)
+    def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
+        draw(graph, axes, positions, RGB)

@@ -16,7 +16,7 @@ from graphwright.metrics.chemistry import chemistry_metrics
 from graphwright.settings import Override
 from graphwright.tasks.molecules.dataset import MoleculeSample
 from graphwright.tasks.molecules.fingerprint import BITS, BitArray
-from graphwright.tasks.task import Extra, Places, Task
+from graphwright.tasks.task import Extra, Positions, Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,28 +45,28 @@ def depiction(graph: Graph) -> NDArray[np.float64]:
             skeleton.AddAtom(Chem.Atom(name))
         for i, j in graph.edges.tolist():
             skeleton.AddBond(i, j, Chem.BondType.SINGLE)
-        # Valences do not matter for places: a drawing must not fail because a prediction is wrong.
+        # Valences do not matter for positions: a drawing must not fail because a prediction is wrong.
         skeleton.UpdatePropertyCache(False)
         Chem.FastFindRings(skeleton)
         Compute2DCoords(skeleton)
-    places = skeleton.GetConformer().GetPositions()[:, :2]
-    return np.array(places * (1, -1), np.float64)
+    positions = skeleton.GetConformer().GetPositions()[:, :2]
+    return np.array(positions * (1, -1), np.float64)
 
 
-def draw_structure(graph: Graph, axes: Axes, places: NDArray[np.float64]) -> None:
+def draw_structure(graph: Graph, axes: Axes, positions: NDArray[np.float64]) -> None:
     """Letters for atoms, one to three lines for bonds, a dotted second line for aromatic ones."""
     for (i, j), code in zip(graph.edges.tolist(), graph.edge_labels.tolist(), strict=True):
-        along = places[j] - places[i]
+        along = positions[j] - positions[i]
         across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-9) * GAP
         for shift, style in _lines(BONDS[code]):
-            ends = np.stack([places[i], places[j]]) + shift * across
+            ends = np.stack([positions[i], positions[j]]) + shift * across
             axes.plot(*ends.T, color="#333333", linewidth=1.4, linestyle=style, zorder=1)
-    for name, (x, y) in zip(graph.node_names, places.tolist(), strict=True):
+    for name, (x, y) in zip(graph.node_names, positions.tolist(), strict=True):
         back = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": "none"}
         color = COLORS.get(name, "#222222")
         axes.text(x, y, name, ha="center", va="center", fontsize=9, color=color, zorder=3, bbox=back)
     if graph.size:
-        axes.scatter(places[:, 0], places[:, 1], s=0)  # so that the panel covers the atoms
+        axes.scatter(positions[:, 0], positions[:, 1], s=0)  # so that the panel covers the atoms
     axes.set_aspect("equal")
     axes.margins(0.15)
     axes.invert_yaxis()
@@ -168,7 +168,7 @@ class MoleculeTask(Task):
         """SMILES; None where no molecule has this graph."""
         return smiles_or_none(graph)
 
-    def places(self, sample: Any) -> Places:
+    def positions(self, sample: Any) -> Positions:
         """A chemist's drawing of the graph."""
         return depiction(sample.graph)
 
@@ -176,6 +176,6 @@ class MoleculeTask(Task):
         """By RDKit; of what is no molecule, the bare structure."""
         return structure_svg(graph, text or self.text(graph), title)
 
-    def draw_graph(self, graph: Graph, axes: Axes, places: Places | None) -> None:
+    def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
         """Atoms as letters, bonds as lines."""
-        draw_structure(graph, axes, depiction(graph) if places is None else places)
+        draw_structure(graph, axes, depiction(graph) if positions is None else positions)
