@@ -156,13 +156,16 @@ class _Answer:
     confidence: float
     checked: bool | None = None
     text: str | None = None
+    note: str | None = None
 
 
 def _ranked(predicted: PredictedGraph) -> list[_Answer]:
     """The candidates, or the one graph."""
     if not predicted.candidates:
         return [_Answer(predicted.graph, predicted.confidence)]
-    return [_Answer(each.graph, each.probability, each.checked, each.text) for each in predicted.candidates]
+    return [
+        _Answer(each.graph, each.probability, each.checked, each.text, each.note) for each in predicted.candidates
+    ]
 
 
 def _drawn(predicted: PredictedGraph) -> list[tuple[str, _Answer]]:
@@ -195,7 +198,7 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
             cells += [one.text if rank == 1 else ""] if given else []
             cells += [str(rank)] if several else []
             cells += [str(each.graph.size), str(len(each.graph.edges)), f"{100 * each.confidence:.1f} %"]
-            cells += ["yes" if each.checked else "no"] if checked else []
+            cells += [_verdict(each)] if checked else []
             cells += [each.text or task.text(each.graph) or "not a valid molecule"] if written else []
             cells += [one.note if rank == 1 else ""] if noted else []
             table.add_row(*map(Text, cells))
@@ -221,7 +224,15 @@ def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, An
 def _described(task: Task, answer: _Answer) -> dict[str, Any]:
     text = {"smiles": answer.text or task.text(answer.graph)} if task.ranked else {}
     same = {} if answer.checked is None else {"same_fingerprint": answer.checked}
-    return {"graph": to_json(answer.graph)} | text | same
+    note = {} if answer.note is None else {"why_not": answer.note}
+    return {"graph": to_json(answer.graph)} | text | same | note
+
+
+def _verdict(answer: _Answer) -> str:
+    """Whether it has the fingerprint, and why it cannot where that is known."""
+    if answer.checked:
+        return "yes"
+    return "no" if answer.note is None else f"no: {answer.note}"
 
 
 def _beside(path: Path, files: Collection[Path]) -> Path:

@@ -59,6 +59,18 @@ def test_answers_are_checked_where_nothing_else_is_asked_for(tiny_molecule_run, 
     assert "decoded fingerprint" in capsys.readouterr().out
 
 
+def test_predict_says_that_a_fingerprint_needs_more_atoms_than_the_model_has(tiny_molecule_run, tmp_path, capsys):
+    path, out = tmp_path / "aspirin.smi", tmp_path / "a.json"
+    path.write_text("CC(=O)Oc1ccccc1C(=O)O\n")
+    assert (
+        cli.main(["predict", str(tiny_molecule_run), str(path), "--json", str(out), "--seconds", "8"]) == cli.DONE
+    )
+    (row,) = json.loads(out.read_text())
+    assert row["why_not"].startswith("needs more than ")
+    assert row["candidates"][0]["why_not"] == row["why_not"]
+    assert f"no: {row['why_not']}" in capsys.readouterr().out
+
+
 def test_predict_says_whether_an_answer_has_the_fingerprint(tiny_molecule_run, tmp_path, capsys):
     path = tmp_path / "few.smi"
     path.write_text("CCO\nCc1ccn[nH]1\nCC[Se]C\n")
