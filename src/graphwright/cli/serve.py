@@ -27,7 +27,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from graphwright.server.serving import serve
+        from graphwright.server.app import serve
     except ImportError as error:
         raise ImportError(f"serving needs more ({error}): pip install 'graphwright[serve]'") from error
     from graphwright.server.catalogue import catalogue

@@ -1,12 +1,14 @@
-"""The page and the JSON API."""
+"""The page and the JSON API, served until interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Annotated, Any
 
+import uvicorn
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
@@ -14,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from graphwright import __version__
 from graphwright.server.catalogue import Sources
-from graphwright.server.guard import Guard, error_response
+from graphwright.server.guard import LOOPBACK, Guard, error_response
 from graphwright.server.limits import BusyError, RefusedError, ServerLimits
 from graphwright.server.schema import (
     Answer,
@@ -163,3 +165,53 @@ async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG
     if isinstance(error, BusyError):
         return error_response(429, str(error), {"Retry-After": "5"})
     return error_response(422, str(error))
+
+
+def serve(sources: Sources, host: str, port: int, limits: ServerLimits, say: Callable[[str], None]) -> None:
+    """Bind, load, say where, and answer until interrupted. Port 0 takes a free one."""
+    if host not in LOOPBACK:
+        say(
+            f"{host} is not a loopback address: whoever can reach this machine can use its processor. "
+            "There is no password and no encryption."
+        )
+    config = uvicorn.Config(
+        create_app(sources, limits, host),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=3,
+        ws="none",
+    )
+    with _bound(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        ready = f"graphwright is at http://{shown}:{listening.getsockname()[1]}/ (Ctrl-C ends it)"
+        _Announcing(config, lambda: say(ready)).run(sockets=[listening])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    if not 0 <= port < 2**16:
+        raise ValueError(f"cannot listen at port {port}: it must be in 0..65535")
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise OSError(f"cannot listen at {host}, port {port}: {error}") from error
+    return listening
+
+
+class _Announcing(uvicorn.Server):
+    """Says when the worker is there and requests are answered."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, *arguments: Any, **named: Any) -> None:
+        """Start, then say so."""
+        await super().startup(*arguments, **named)
+        if self.started:
+            self._ready()

@@ -1,12 +1,18 @@
-"""Which samples of a data set belong together."""
+"""Which samples belong together, and figures in which every molecule counts once, whatever its spectra."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from graphwright.metrics import METRICS, Report, bootstrap_interval
+
+if TYPE_CHECKING:
+    from graphwright.tasks.task import Extra
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,3 +35,27 @@ class Membership:
             raise ValueError(f"values must have shape {membership.shape}, got {array.shape}")
         means = np.bincount(membership, array) / np.bincount(membership)
         return means, [str(self.groups[at]) for at in np.unique(membership, return_index=True)[1]]
+
+
+def molecule_means(report: Report, extras: Sequence[Extra], membership: Membership) -> dict[str, Any]:
+    """Means over molecules of their spectra's means, with 95 % intervals by resampling formulas.
+
+    The names and scales are those of `Report.to_json` and of the extras.
+    """
+    values: dict[str, tuple[ArrayLike, float]] = {}
+    for metric in METRICS.entries():
+        found = metric.values(report)
+        if found is not None:
+            values[metric.name] = (found, metric.scale)
+    values |= {extra.name: (extra.values, 100.0 if extra.share else 1.0) for extra in extras}
+    return _means(values, membership)
+
+
+def _means(values: Mapping[str, tuple[ArrayLike, float]], membership: Membership) -> dict[str, Any]:
+    facts: dict[str, Any] = {"molecules": len(set(membership.molecules))}
+    for name, (array, scale) in values.items():
+        means, groups = membership.by_molecule(array)
+        interval = bootstrap_interval(means, groups)
+        facts[name] = scale * float(means.mean())
+        facts[f"{name}_interval"] = [scale * interval.low, scale * interval.high]
+    return facts
