@@ -15,7 +15,7 @@ from rich.table import Table
 
 from graphwright.cli.options import add_decode_option, chosen_decoder
 from graphwright.inference.decoders import Decoder
-from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved
+from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved, figure_rows
 from graphwright.inference.model import load_model
 from graphwright.tasks import SPLITS
 
@@ -133,13 +133,8 @@ def figures_table(title: str, facts: Mapping[str, Any], titles: Mapping[str, str
     table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("95 % interval", justify="right")
-    for name, text in {"samples": "samples", "molecules": "molecules", **titles}.items():
-        value = facts.get(name)
-        if value is None:
-            continue
-        interval = facts.get(f"{name}_interval")
-        shown = f"{value:.2f}" if isinstance(value, float) else str(value)
-        table.add_row(text, shown, f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "")
+    for row in figure_rows(facts, titles):
+        table.add_row(*row)
     return table
 
 

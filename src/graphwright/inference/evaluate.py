@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ def evaluate_predictor(
     return Evaluation(list(indices), predicted, targets, report, ranked)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
     """An evaluation, the data set that it was made on, and the metrics that only this task has.
 
@@ -133,6 +134,27 @@ class Evaluated:
         common = {metric.name: metric.heading for metric in METRICS.entries()}
         return common | {extra.name: extra.title for extra in self.extras} | SECONDS
 
+    def rows(self) -> list[tuple[str, str, str]]:
+        """For people: what every figure is called, its value, and its 95 % interval where it has one."""
+        return figure_rows(self.figures(), self.titles())
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        widths = [max(len(row[at]) for row in rows) for at in range(2)]
+        lines = [
+            f"{name:<{widths[0]}}  {value:>{widths[1]}}  {interval}".rstrip() for name, value, interval in rows
+        ]
+        return "\n".join([f"{self.model.name}, decoded {self.decoder}, with 95 % intervals", *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A table, for a notebook."""
+        body = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows()
+        )
+        return f"<table><tr><th></th><th>mean</th><th>95 % interval</th></tr>{body}</table>"
+
     def figures(self) -> dict[str, Any]:
         """The contract of `graphwright evaluate --json`: the report's figures, then the task's own."""
         facts = {"task": self.model.task.name} | self.evaluation.report.to_json()
@@ -148,6 +170,17 @@ class Evaluated:
         if self.membership is not None:
             facts["per_molecule"] = molecule_means(self.evaluation.report, self.extras, self.membership)
         return facts
+
+
+def figure_rows(facts: Mapping[str, Any], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Title, value and interval of every figure that has a title, and how many samples they are of."""
+    rows = []
+    for name, text in {"samples": "samples", "molecules": "molecules", **titles}.items():
+        value, interval = facts.get(name), facts.get(f"{name}_interval")
+        if value is not None:
+            shown = f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
+            rows.append((text, shown, f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""))
+    return rows
 
 
 def unseen(count: int) -> None:

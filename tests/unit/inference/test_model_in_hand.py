@@ -184,6 +184,10 @@ def test_shipped_names_win_over_folders_that_stand_in_the_way(tmp_path, monkeypa
 def test_a_model_evaluates_itself(coloring, molecules, tmp_path):
     figures = coloring.evaluate(samples=20).figures()
     assert figures["samples"] == 20
+    result = coloring.evaluate(samples=20)
+    assert str(result).splitlines()[0] == "coloring10, decoded plain, with 95 % intervals"
+    assert re.search(r"^exactly right \(isomorphic\), % +[0-9.]+  [0-9.]+ to [0-9.]+$", str(result), re.M)
+    assert "<td>edit distance</td>" in result._repr_html_()
     assert coloring.evaluate(samples=20, seed=5).figures() != figures
     with pytest.raises(ValueError, match="give one of the two"):
         coloring.evaluate("x.csv", seed=3)
