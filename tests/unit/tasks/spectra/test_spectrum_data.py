@@ -241,7 +241,7 @@ def test_a_formula_bounds_also_where_the_adduct_is_unknown(tmp_path, adduct):
     for spectrum in (data[0].spectrum, read.value):
         assert not spectrum.peaks[:, 2:].any()
         assert not spectrum.precursor[2:].any()
-    assert read.note.endswith("C7H8, adduct unknown")
+    assert read.note.endswith("C7H8, adduct unknown; a molecule of the training set")
 
 
 def test_a_precursor_of_zero_is_an_unknown_one(tmp_path):
