@@ -318,3 +318,35 @@ def test_a_loss_term_of_another_package(tmp_path):
 def test_what_can_be_refused_is_refused_before_data_are_read(words, message, tmp_path):
     assert message in refused(tmp_path, *words)
     assert not (tmp_path / "run").exists()
+
+
+DECODER = """
+from dataclasses import replace
+
+from graphwright.inference.decoders import DECODERS, PlainDecoder
+
+
+@DECODERS.register("lonely")
+class Lonely(PlainDecoder):
+    '''one node and no edge, whatever was predicted'''
+
+    def candidates(self, asked):
+        return [
+            replace(each, candidates=tuple(replace(one, graph=one.graph.subgraph([0])) for one in each.candidates[:1]))
+            for each in super().candidates(asked)
+        ]
+"""
+
+
+def test_a_decoder_of_another_package(tmp_path):
+    plugins = write_plugin(tmp_path, "lonely_decoder", DECODER)
+    printed = graphwright_with(plugins, "evaluate", "--help").stdout
+    assert "lonely, one node and no edge" in " ".join(printed.split())
+    json_file = tmp_path / "figures.json"
+    words = ["evaluate", "coloring10", "--samples", "3", "--decode", "lonely", "--json", str(json_file)]
+    result = graphwright_with(plugins, *words)
+    assert result.returncode == 0, result.stderr
+    figures = json.loads(json_file.read_text())
+    assert (figures["decode"], figures["isomorphic"]) == ("lonely", 0)
+    words[-3] = "lovely"
+    assert "lonely" in graphwright_with(plugins, *words).stderr

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from graphwright.cli.options import add_decode_option, chosen_decoder
-from graphwright.inference.decoders import Decoder
+from graphwright.cli.options import add_decode_option
+from graphwright.inference.decoders import decoder_named
 from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved, figure_rows
 from graphwright.inference.model import load_model
 from graphwright.tasks import SPLITS
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.data is not None and arguments.seed is not None:
         raise ValueError("--seed draws fresh samples and --data reads them: give one of the two")
     model = load_model(arguments.model)
-    decoder = chosen_decoder(arguments, model.decoder)
+    decode = arguments.decode or model.decode
     begun = perf_counter()
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("predicting", total=arguments.samples)
@@ -71,10 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.samples,
             file=arguments.data,
             advance=lambda count: progress.advance(task, count),
-            decoder=decoder,
+            decode=decode,
         )
     seconds = perf_counter() - begun
-    facts = result.figures() | {"decode": decoder.value, "seconds": seconds}
+    facts = result.figures() | {"decode": decode, "seconds": seconds}
     unusable = result.data.unusable()
     if unusable:
         facts["unusable_rows"] = unusable
@@ -86,9 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
         facts["baselines"] = baseline_figures(result)
     where = arguments.split if arguments.data is None else str(arguments.data)
     titles = result.titles()
-    console.print(figures_table(f"{model.name}, {where}, decoded {decoder}", facts, titles))
+    console.print(figures_table(f"{model.name}, {where}, decoded {decode}", facts, titles))
     on_training = arguments.data is None and arguments.split == "train"
-    if on_training and decoder is Decoder.KNOWN and model.memory is not None:
+    if on_training and decoder_named(decode).from_known and model.memory is not None:
         console.print("The model remembers training inputs: these figures say nothing of others.", style="bold")
     if unusable:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in unusable.items())

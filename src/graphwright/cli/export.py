@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphwright.cli.options import add_decode_option, chosen_decoder
+from graphwright.cli.options import add_decode_option
 from graphwright.inference.model import load_model
 
 
@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     source = arguments.folder
     if arguments.checkpoint == "last":
         source = source / "checkpoints" / "last.json"
-    decoder = chosen_decoder(arguments, load_model(str(source)).decoder)
-    figures = write_model(source, arguments.out, arguments.samples, decoder).figures()
+    decode = arguments.decode or load_model(str(source)).decode
+    figures = write_model(source, arguments.out, arguments.samples, decode).figures()
     Console().print(f"{figures['isomorphic']:.1f} % exactly right on {figures['samples']} test samples")
     Console().print(f"wrote {arguments.out}")
     return 0

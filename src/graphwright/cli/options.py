@@ -5,24 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from inspect import getdoc
 
-from graphwright.inference.decoders import Decoder
+from graphwright.inference.decoders import DECODERS
 from graphwright.settings import Override, SettingsError
 
 
 def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
     """`--decode`; `default` says in words what happens without it."""
+    ways = "; ".join(f"{name}, {getdoc(DECODERS[name])}" for name in DECODERS)
     parser.add_argument(
         "--decode",
-        choices=[decoder.value for decoder in Decoder],
-        help="how logits become graphs: plain, slot by slot; valid, the likeliest molecule that obeys valence; "
-        "known, the likeliest graph of the training data; fingerprint, the likeliest molecule that has the "
-        f"fingerprint that was given. Default: {default}",
+        choices=DECODERS.names(),
+        help=f"how logits become graphs: {ways}. Default: {default}",
     )
-
-
-def chosen_decoder(arguments: argparse.Namespace, otherwise: Decoder) -> Decoder:
-    return otherwise if arguments.decode is None else Decoder(arguments.decode)
 
 
 def take_overrides(words: Sequence[str], own: Collection[str]) -> tuple[list[str], list[Override]]:

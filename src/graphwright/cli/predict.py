@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphwright.cli.options import add_decode_option, chosen_decoder
+from graphwright.cli.options import add_decode_option
 from graphwright.cli.process import patient_bar
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
-from graphwright.inference.decoders import Decoder
+from graphwright.inference.decoders import decoder_named
 from graphwright.inference.model import SavedModel, load_model
 from graphwright.inference.predicted import PredictedGraph
 from graphwright.tasks import BadInput, NamedInput, Task
@@ -30,13 +30,6 @@ WIDE = 250
 SHOWN = 100
 """Rows of the table; whoever predicts more wants the JSON."""
 DRAWN = (".svg", ".png")
-WHY_FEWER = {
-    Decoder.PLAIN: "the model gives no other graph a chance worth looking at",
-    Decoder.VALID: "no other molecule was found in time; --seconds gives more",
-    Decoder.KNOWN: "no other graph of the training data fits",
-    Decoder.FINGERPRINT: "no other molecule that has the fingerprint was found; --decode valid ranks others",
-}
-"""Why there may be fewer candidates than were asked for."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -76,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise ValueError(f"--top must be at least 1, got {arguments.top}")
     model = load_model(arguments.model)
-    decoder = chosen_decoder(arguments, model.decoder)
-    reader, formula = _with_formula(model.task, arguments.formula, decoder)
+    decode = arguments.decode or model.decode
+    reader, formula = _with_formula(model.task, arguments.formula, decode)
     files = {path.resolve() for word in arguments.inputs if (path := model.task.file_of(word)) is not None}
     if arguments.json is not None and arguments.json.resolve() in files:
         raise ValueError(f"--json {arguments.json} is an input: write to another file")
@@ -86,18 +79,19 @@ def run(arguments: argparse.Namespace) -> int:
     for each in read:
         if isinstance(each, BadInput):
             print(f"graphwright: {each.message}", file=sys.stderr)
-    graphs = _predict(model, inputs, arguments.top, decoder, formula, arguments.seconds)
+    graphs = _predict(model, inputs, arguments.top, decode, formula, arguments.seconds)
     console = Console(markup=False)  # brackets are part of SMILES and of names
     if not console.is_terminal:
         console.width = WIDE
     if graphs:
         console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN]))
+    decoder = decoder_named(decode)
     hasty = sum(not each.candidates[0].proved for each in graphs if each.candidates)
-    if hasty and decoder is Decoder.VALID:
+    if hasty and decoder.takes_the_time_given:
         console.print(f"{hasty:,} of {len(graphs):,} are the best found in time, not proved to be the likeliest")
     short = [each for each in graphs if len(each.candidates) < arguments.top]
     if short and arguments.top > 1:
-        console.print(f"{len(short):,} of {len(graphs):,} have fewer than {arguments.top}: {WHY_FEWER[decoder]}")
+        console.print(f"{len(short):,} of {len(graphs):,} have fewer than {arguments.top}: {decoder.why_fewer}")
     if len(graphs) > SHOWN:
         console.print(f"and {len(graphs) - SHOWN:,} more: --json OUT has all of them")
     if arguments.json is not None:
@@ -118,15 +112,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if len(inputs) < len(read) else 0
 
 
-def _with_formula(task: Task, text: str | None, decoder: Decoder) -> tuple[Task, Formula | None]:
+def _with_formula(task: Task, text: str | None, decode: str) -> tuple[Task, Formula | None]:
     """The task that reads the inputs, and the formula that every graph must have."""
     if text is None:
         return task, None
     informed = task.with_formula(text)
     if informed is not None:
         return informed, None
-    if decoder not in (Decoder.VALID, Decoder.KNOWN):
-        raise ValueError(f"--formula needs --decode valid or known: {decoder} decoding knows nothing of it")
+    if not decoder_named(decode).obeys_formulas:
+        raise ValueError(f"--formula needs --decode valid or known: {decode} decoding knows nothing of it")
     return task, Formula.parse(text)
 
 
@@ -134,7 +128,7 @@ def _predict(
     model: SavedModel,
     inputs: Sequence[NamedInput],
     top: int,
-    decoder: Decoder,
+    decode: str,
     formula: Formula | None,
     seconds: float | None,
 ) -> list[PredictedGraph]:
@@ -143,7 +137,7 @@ def _predict(
     with patient_bar("predicting", len(inputs)) as advance:
         for start in range(0, len(inputs), BATCH):
             values = [each.value for each in inputs[start : start + BATCH]]
-            graphs += model.predict(values, top=top, decode=decoder, formula=formula, seconds=seconds)
+            graphs += model.predict(values, top=top, decode=decode, formula=formula, seconds=seconds)
             advance(len(values))
     return graphs
 

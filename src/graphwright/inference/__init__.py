@@ -1,12 +1,13 @@
 """Trained models: loading, predicting, evaluating, handing on."""
 
 from graphwright.inference.build import build_predictor
-from graphwright.inference.decoders import Decoder
+from graphwright.inference.decoders import DECODERS, Decoder
 from graphwright.inference.evaluate import Evaluated, Evaluation, evaluate_predictor, evaluate_saved
 from graphwright.inference.model import SavedModel, load_model
 from graphwright.inference.predicted import PredictedGraph
 
 __all__ = [
+    "DECODERS",
     "Decoder",
     "Evaluated",
     "Evaluation",

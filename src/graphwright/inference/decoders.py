@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar, Protocol
+
+import numpy as np
 
 from graphwright.decoding.candidates import LOOKED_AT, Candidates, plain_candidates, valid_candidates
 from graphwright.decoding.formula import Formula
@@ -13,7 +15,8 @@ from graphwright.graphs import Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS
 from graphwright.known import Known, known_candidates
 from graphwright.models import Inputs
-from graphwright.tasks import Task
+from graphwright.registry import Registry
+from graphwright.tasks import Extra, Task
 
 Bounds = Sequence[Formula | None]
 """For every sample a formula that its graph obeys, or None."""
@@ -31,25 +34,6 @@ class Ranking(Protocol):
         /,
     ) -> list[Candidates]:
         """With formulas if there are any, and the inputs if answers are to be checked against them."""
-
-
-class Decoder(StrEnum):
-    PLAIN = "plain"
-    """Every decision by itself, at its most probable value."""
-    VALID = "valid"
-    """The most probable molecule that obeys valence and is in one piece."""
-    KNOWN = "known"
-    """The most probable of the graphs that the model was trained on."""
-    FINGERPRINT = "fingerprint"
-    """The most probable molecule that has exactly the fingerprint that was given; without one, the nearest."""
-
-
-def decoder_named(name: str) -> Decoder:
-    """The decoder of this name, or an error that names all."""
-    try:
-        return Decoder(name)
-    except ValueError:
-        raise ValueError(f"there is no decoder {name!r}: they are {', '.join(Decoder)}") from None
 
 
 @dataclass(frozen=True)
@@ -79,71 +63,197 @@ RANKING = Effort(looked_at=200, programs=8, seconds=5.0, checked_seconds=8.0)
 seconds are for programs that do not end. A poor model's candidates are a few graphs on many choices of slots."""
 
 
-def default_decoder(task: Task) -> Decoder:
-    """The one that answers best where nobody asks for another: a checked answer, where a task can check."""
-    return Decoder.FINGERPRINT if task.checks_answers else Decoder.PLAIN
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is to be decoded into up to `count` graphs a sample, and what a decoder may look at besides.
 
-
-def check_decoder(decoder: Decoder, vocabulary: Vocabulary, checking: Task | None = None) -> None:
-    """Refuse a decoder that graphs of this vocabulary, or inputs that nobody can check, do not have."""
-    if decoder is Decoder.VALID and vocabulary.edges != BONDS:
-        raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
-    if decoder is Decoder.FINGERPRINT and checking is None:
-        raise ValueError("decoding by fingerprint is for models whose input is a fingerprint")
-
-
-def candidates(
-    prediction: Prediction,
-    vocabulary: Vocabulary,
-    decoder: Decoder,
-    count: int,
-    *,
-    effort: Effort = PREDICTING,
-    formulas: Bounds | None = None,
-    known: Known | None = None,
-    checking: Task | None = None,
-    inputs: Inputs | None = None,
-) -> list[Candidates]:
-    """For every sample its best distinct graphs, up to `count`; valid and known ones obey the formulas.
-
-    known: where graphs are to be known ones. checking, inputs: where they are to be checked against the inputs.
+    formulas: for every sample one that its graph obeys, or None. known: graphs to choose from, if it does.
+    checking, inputs: what says whether a graph has the input that was given, and the inputs.
     """
-    decoder = decoder_named(decoder)
-    check_decoder(decoder, vocabulary, checking)
-    if decoder is Decoder.PLAIN:
-        return plain_candidates(prediction, vocabulary, count, looked_at=effort.looked_at)
-    if decoder is Decoder.KNOWN:
+
+    prediction: Prediction
+    vocabulary: Vocabulary
+    count: int
+    effort: Effort = PREDICTING
+    formulas: Bounds | None = None
+    known: Known | None = None
+    checking: Task | None = None
+    inputs: Inputs | None = None
+
+
+class Decoder(ABC):
+    """A way to decode; `DECODERS.register` gives it its name. The docstring's first line is its help."""
+
+    obeys_formulas: ClassVar[bool] = False
+    """Whether it looks at `Question.formulas`."""
+    from_known: ClassVar[bool] = False
+    """Whether it chooses from `Question.known`, and a model is asked for what it recalls as well."""
+    takes_the_time_given: ClassVar[bool] = False
+    """Whether more seconds may give a better graph."""
+    why_fewer: ClassVar[str] = "there are no others"
+    """Why there may be fewer candidates than were asked for."""
+
+    def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: B027
+        """Refuse graphs of this vocabulary, or inputs that nobody can check, where it cannot do with them."""
+
+    @abstractmethod
+    def candidates(self, asked: Question) -> list[Candidates]:
+        """For every sample its best distinct graphs, at least one, the best first."""
+
+    def extras(self, own: list[Extra], ranked: Sequence[Candidates]) -> list[Extra]:  # noqa: ARG002
+        """The metrics `own` of a task, and what this decoder can say of its answers besides."""
+        return own
+
+    def facts(self, ranked: Sequence[Candidates]) -> dict[str, float]:  # noqa: ARG002
+        """Further figures of its answers, by name."""
+        return {}
+
+
+DECODERS: Registry[type[Decoder]] = Registry("decoder")
+"""Ways to decode, by name."""
+PLAIN, CHECKED = "plain", "fingerprint"
+FINGERPRINT_METRICS = ("same_fingerprint", "tanimoto")
+"""Metrics that are 1 where an answer has the fingerprint that was given."""
+
+
+@DECODERS.register(PLAIN)
+class PlainDecoder(Decoder):
+    """slot by slot"""
+
+    why_fewer = "the model gives no other graph a chance worth looking at"
+
+    def candidates(self, asked: Question) -> list[Candidates]:
+        return plain_candidates(asked.prediction, asked.vocabulary, asked.count, looked_at=asked.effort.looked_at)
+
+
+@DECODERS.register("valid")
+class ValidDecoder(Decoder):
+    """the likeliest molecule that obeys valence"""
+
+    obeys_formulas = True
+    takes_the_time_given = True
+    why_fewer = "no other molecule was found in time; --seconds gives more"
+
+    def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: ARG002
+        if vocabulary.edges != BONDS:
+            raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
+
+    def candidates(self, asked: Question) -> list[Candidates]:
+        return valid_candidates(
+            asked.prediction,
+            asked.vocabulary,
+            asked.count,
+            formulas=asked.formulas,
+            seconds=asked.effort.seconds,
+            programs=asked.effort.programs,
+        )
+
+    def extras(self, own: list[Extra], ranked: Sequence[Candidates]) -> list[Extra]:
+        proved = np.array([each.candidates[0].proved for each in ranked], np.float64)
+        return [*own, Extra("decode_proved", "proved to be the likeliest molecule, %", proved)]
+
+
+@DECODERS.register("known")
+class KnownDecoder(Decoder):
+    """the likeliest graph of the training data"""
+
+    obeys_formulas = True
+    from_known = True
+    why_fewer = "no other graph of the training data fits"
+
+    def candidates(self, asked: Question) -> list[Candidates]:
+        known, prediction = asked.known, asked.prediction
         if known is None:
             raise ValueError("there are no known graphs to choose from")
         if prediction.known is not None:
             prediction = replace(prediction, known=prediction.known / known.temperature)
         return known_candidates(
-            prediction, vocabulary, known.library, count, placement=known.placement, formulas=formulas
+            prediction,
+            asked.vocabulary,
+            known.library,
+            asked.count,
+            placement=known.placement,
+            formulas=asked.formulas,
         )
-    if decoder is Decoder.FINGERPRINT:
-        assert checking is not None  # looked at above
-        if inputs is None:
+
+
+@DECODERS.register(CHECKED)
+class FingerprintDecoder(Decoder):
+    """the likeliest molecule that has the fingerprint that was given"""
+
+    why_fewer = "no other molecule that has the fingerprint was found; --decode valid ranks others"
+
+    def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: ARG002
+        if checking is None:
+            raise ValueError("decoding by fingerprint is for models whose input is a fingerprint")
+
+    def candidates(self, asked: Question) -> list[Candidates]:
+        self.check(asked.vocabulary, asked.checking)
+        assert asked.checking is not None
+        if asked.inputs is None:
             raise ValueError("there are no inputs to check graphs against")
-        if formulas is not None:
+        if asked.formulas is not None:
             raise ValueError("a fingerprint says what a molecule is made of; decoding by it obeys no formula")
-        return checking.checked(
-            prediction, inputs, count, programs=effort.programs, seconds=effort.checked_seconds
+        effort = asked.effort
+        return asked.checking.checked(
+            asked.prediction, asked.inputs, asked.count, programs=effort.programs, seconds=effort.checked_seconds
         )
-    return valid_candidates(
-        prediction, vocabulary, count, formulas=formulas, seconds=effort.seconds, programs=effort.programs
-    )
+
+    def extras(self, own: list[Extra], ranked: Sequence[Candidates]) -> list[Extra]:
+        """Also whether the answer has exactly the fingerprint that was given, and how many candidates have.
+
+        The decoder knows its answer's hydrogens. A graph alone may be another tautomer's, of another fingerprint.
+        """
+        answers = [each.candidates for each in ranked]
+        having = [sum(bool(candidate.checked) for candidate in each) for each in answers]
+        reproduced = np.array([each[0].checked for each in answers], np.float64)
+        return [
+            *(
+                replace(extra, values=np.maximum(extra.values, reproduced))
+                if extra.name in FINGERPRINT_METRICS
+                else extra
+                for extra in own
+            ),
+            Extra("reproduced", "answers that have exactly the given fingerprint, %", reproduced),
+            Extra(
+                "alternatives",
+                "candidates that have exactly the given fingerprint",
+                np.array(having, np.float64),
+                share=False,
+            ),
+        ]
+
+    def facts(self, ranked: Sequence[Candidates]) -> dict[str, float]:
+        seconds = [each.seconds for each in ranked]
+        return {
+            "decode_seconds_median": float(np.median(seconds)),
+            "decode_seconds_p99": float(np.percentile(seconds, 99)),
+        }
+
+
+def decoder_named(name: str) -> Decoder:
+    """The decoder of this name, or an error that names all."""
+    return DECODERS[name]()
+
+
+def default_decoder(task: Task) -> str:
+    """The one that answers best where nobody asks for another: a checked answer, where a task can check."""
+    return CHECKED if task.checks_answers else PLAIN
 
 
 def ranking(decoder: Decoder, count: int, known: Known | None = None, checking: Task | None = None) -> Ranking:
-    """The `candidates` of the many predictions of an evaluation."""
-    return lambda prediction, vocabulary, formulas, inputs=None, /: candidates(
-        prediction,
-        vocabulary,
-        decoder,
-        count,
-        effort=RANKING,
-        formulas=formulas,
-        known=known,
-        checking=checking,
-        inputs=inputs,
-    )
+    """The candidates of the many predictions of an evaluation."""
+
+    def rank(
+        prediction: Prediction,
+        vocabulary: Vocabulary,
+        formulas: Bounds | None,
+        inputs: Inputs | None = None,
+        /,
+    ) -> list[Candidates]:
+        decoder.check(vocabulary, checking)
+        return decoder.candidates(
+            Question(prediction, vocabulary, count, RANKING, formulas, known, checking, inputs)
+        )
+
+    return rank

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphwright.decoding import Candidates, Slots, harden
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, is_isomorphic
-from graphwright.inference.decoders import Decoder, Ranking, ranking
+from graphwright.inference.decoders import PLAIN, Ranking, decoder_named, ranking
 from graphwright.inference.model import SavedModel
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import METRICS, AlignedSlots, Report, bootstrap_interval, evaluate_graphs
@@ -34,8 +33,6 @@ STARTS = 4
 SAMPLES = 1000
 """How many samples of a model's own data to look at if nobody says."""
 TOPS = (5, 10)
-FINGERPRINT_METRICS = ("same_fingerprint", "tanimoto")
-"""Metrics that are 1 where an answer has the fingerprint that was given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +116,7 @@ def evaluate_predictor(
 class Evaluated:
     """An evaluation, the data set that it was made on, and the metrics that only this task has.
 
-    membership: of the samples, where several may be of one molecule. decoder: what made the graphs.
+    membership: of the samples, where several may be of one molecule. decode: what made the graphs, by name.
     """
 
     model: SavedModel
@@ -127,7 +124,7 @@ class Evaluated:
     evaluation: Evaluation
     extras: list[Extra] = field(default_factory=list)
     membership: Membership | None = None
-    decoder: Decoder = Decoder.PLAIN
+    decode: str = PLAIN
 
     def titles(self) -> dict[str, str]:
         """What figures are called on pages and cards, in the order in which they are shown."""
@@ -163,10 +160,7 @@ class Evaluated:
             scale = 100 if extra.share else 1
             facts[extra.name] = scale * float(extra.values.mean())
             facts[f"{extra.name}_interval"] = [scale * interval.low, scale * interval.high]
-        if self.decoder is Decoder.FINGERPRINT:
-            seconds = [each.seconds for each in self.evaluation.ranked]
-            facts["decode_seconds_median"] = float(np.median(seconds))
-            facts["decode_seconds_p99"] = float(np.percentile(seconds, 99))
+        facts |= decoder_named(self.decode).facts(self.evaluation.ranked)
         if self.membership is not None:
             facts["per_molecule"] = molecule_means(self.evaluation.report, self.extras, self.membership)
         return facts
@@ -196,13 +190,14 @@ def evaluate_saved(
     at_most: int = SAMPLES,
     file: Path | None = None,
     advance: Callable[[int], None] = unseen,
-    decoder: Decoder | None = None,
+    decode: str | None = None,
 ) -> Evaluated:
     """The first `samples` of a split of the model's own data (fresh ones under another seed), or of a file.
 
     Without a number: `at_most` so many of a split, all of a file. Without a decoder: the model's own.
     """
-    decoder = decoder or model.decoder
+    decode = decode or model.decode
+    decoder = decoder_named(decode)
     if file is None:
         limit = at_most if samples is None else samples
         data, where = model.task.data(split, seed=seed, limit=limit), f"the {split} split"
@@ -212,11 +207,11 @@ def evaluate_saved(
     if samples is not None and samples > len(data):
         raise ValueError(f"{where} has {len(data)} samples, not {samples}")
     # Lists of candidates are the custom with molecules; elsewhere they would cost more than they tell.
-    ranks = model.task.ranked or decoder is not Decoder.PLAIN
-    known = model.known if decoder is Decoder.KNOWN else None
+    ranks = model.task.ranked or decode != PLAIN
+    known = model.known if decoder.from_known else None
     rank = ranking(decoder, max(TOPS), known, model.checking) if ranks else None
     evaluation = evaluate_predictor(
-        model.answering(decoder),
+        model.answering(decode),
         data,
         range(min(limit, len(data))),
         model.vocabulary,
@@ -225,16 +220,13 @@ def evaluate_saved(
         rank=rank,
     )
     extras = [*model.task.extras(evaluation.predicted, evaluation.targets), *_tops(evaluation)]
-    if decoder is Decoder.VALID:
-        extras.append(Extra("decode_proved", "proved to be the likeliest molecule, %", _proved(evaluation)))
-    if decoder is Decoder.FINGERPRINT:
-        extras = _checked(extras, evaluation)
+    extras = decoder.extras(extras, evaluation.ranked) if ranks else extras
     membership = data.membership(evaluation.indices)
     if membership is None:
-        return Evaluated(model, data, evaluation, extras, decoder=decoder)
+        return Evaluated(model, data, evaluation, extras, decode=decode)
     # Spectra of a formula are not independent: intervals are by resampling formulas.
     grouped = replace(evaluation, report=replace(evaluation.report, groups=membership.groups))
-    return Evaluated(model, data, grouped, extras, membership, decoder)
+    return Evaluated(model, data, grouped, extras, membership, decode)
 
 
 def _tops(evaluation: Evaluation) -> list[Extra]:
@@ -250,36 +242,6 @@ def _tops(evaluation: Evaluation) -> list[Extra]:
     return [
         Extra(f"top{count}", f"truth among the first {count} candidates, %", (ranks < count).astype(np.float64))
         for count in TOPS
-    ]
-
-
-def _proved(evaluation: Evaluation) -> NDArray[np.float64]:
-    """(m,) whether the graph taken is proved to be the likeliest that the decoder could have taken."""
-    return np.array([each.candidates[0].proved for each in evaluation.ranked], np.float64)
-
-
-def _checked(extras: list[Extra], evaluation: Evaluation) -> list[Extra]:
-    """Also whether the answer has exactly the fingerprint that was given, and how many candidates have.
-
-    The decoder knows its answer's hydrogens. A graph alone may be another tautomer's, of another fingerprint.
-    """
-    answers = [each.candidates for each in evaluation.ranked]
-    having = [sum(bool(candidate.checked) for candidate in each) for each in answers]
-    reproduced = np.array([each[0].checked for each in answers], np.float64)
-    return [
-        *(
-            replace(extra, values=np.maximum(extra.values, reproduced))
-            if extra.name in FINGERPRINT_METRICS
-            else extra
-            for extra in extras
-        ),
-        Extra("reproduced", "answers that have exactly the given fingerprint, %", reproduced),
-        Extra(
-            "alternatives",
-            "candidates that have exactly the given fingerprint",
-            np.array(having, np.float64),
-            share=False,
-        ),
     ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import Checkpoint, compacted
-from graphwright.inference.decoders import Decoder, check_decoder
+from graphwright.inference.decoders import decoder_named
 from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import MODEL_NAME, PREDICTOR, SavedModel, load_model, log_beside
 from graphwright.inference.record import run_record, sessions_of
@@ -44,17 +44,18 @@ KEPT = ("settings", "progress", "sessions")
 """Facts of a run that go along with its model."""
 
 
-def write_model(source: Path, out: Path, samples: int | None, decoder: Decoder) -> Evaluated:
+def write_model(source: Path, out: Path, samples: int | None, decode: str) -> Evaluated:
     """Write a predictor with its record and a card; returns its figures on the test split.
 
     source: whatever `load_model` takes: of a run's folder the best checkpoint counts.
     The figures are those of the weights as written, with the decoder that the model is handed on with.
     """
     model = load_model(str(source))
-    check_decoder(decoder, model.vocabulary, model.checking)
-    facts: dict[str, object] = {"decoder": decoder.value}
-    known = (model.known.library, model.memory) if decoder is Decoder.KNOWN else ()
-    if decoder is Decoder.KNOWN and model.predictor.recogniser is not None:
+    decoder = decoder_named(decode)
+    decoder.check(model.vocabulary, model.checking)
+    facts: dict[str, object] = {"decoder": decode}
+    known = (model.known.library, model.memory) if decoder.from_known else ()
+    if decoder.from_known and model.predictor.recogniser is not None:
         facts["temperature"] = calibrated_temperature(model)
     export_model(str(source), out, facts, *known)
     result = evaluate_saved(load_model(str(out)), samples=samples, at_most=CARD_SAMPLES)
@@ -89,7 +90,7 @@ def _card(name: str, record: dict[str, object], titles: Mapping[str, str], model
     if "per_molecule" in figures:
         rows += _rows(figures["per_molecule"], titles, ", mean over molecules")
     limits = [model.task.limits, RECOGNISED if "temperature" in record else INDEPENDENT]
-    if record["decoder"] == Decoder.KNOWN and model.memory is not None:
+    if decoder_named(str(record["decoder"])).from_known and model.memory is not None:
         limits.append(REMEMBERED.format(count=len(model.memory.indices)))
     return f"""# {name}
 
@@ -144,13 +145,14 @@ def export_model(
     _write(load_model(source), folder, record, library, memory)
 
 
-def save_model(model: SavedModel, folder: Path, decoder: Decoder) -> None:
+def save_model(model: SavedModel, folder: Path, decode: str) -> None:
     """Write a model as `export_model` does, without measuring it anew; figures that it came with go along."""
-    check_decoder(decoder, model.vocabulary, model.checking)
-    handed = decoder is Decoder.KNOWN
+    decoder = decoder_named(decode)
+    decoder.check(model.vocabulary, model.checking)
+    handed = decoder.from_known
     # Figures are of the decoder that they were made with.
-    same = ("temperature", "test") if decoder is model.decoder else ("temperature",)
-    record = {name: model.facts[name] for name in same if name in model.facts} | {"decoder": decoder.value}
+    same = ("temperature", "test") if decode == model.decode else ("temperature",)
+    record = {name: model.facts[name] for name in same if name in model.facts} | {"decoder": decode}
     _write(model, folder, record, model.known.library if handed else None, model.memory if handed else None)
 
 
@@ -175,7 +177,11 @@ def calibrated_temperature(model: SavedModel) -> float:
     One number for all. A model is too sure of what it knows, and knows nothing of graphs that it has not met; the
     order of candidates stays as it is.
     """
-    data, library, predict = model.task.data("validation"), model.known.library, model.answering(Decoder.KNOWN)
+    data, library, predict = (
+        model.task.data("validation"),
+        model.known.library,
+        model.answering("known"),
+    )
     logits: list[NDArray[np.float64]] = []
     right = []
     for start in range(0, min(len(data), CALIBRATING), AT_ONCE):

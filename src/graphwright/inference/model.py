@@ -18,7 +18,7 @@ from graphwright.graphs import Prediction, Vocabulary
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.build import build_predictor, slots
 from graphwright.inference.checkpoint import CheckpointError, expanded
-from graphwright.inference.decoders import PREDICTING, Decoder, candidates, decoder_named, default_decoder
+from graphwright.inference.decoders import PLAIN, PREDICTING, Question, decoder_named, default_decoder
 from graphwright.inference.predicted import PredictedGraph
 from graphwright.known import Known, Library, Memory, Placement, Recalling
 from graphwright.models import GraphPredictor
@@ -59,9 +59,9 @@ class SavedModel:
         return self.task.vocabulary
 
     @property
-    def decoder(self) -> Decoder:
+    def decode(self) -> str:
         """The one that it was handed on with, or that answers best."""
-        return Decoder(self.facts.get("decoder", default_decoder(self.task)))
+        return str(self.facts.get("decoder", default_decoder(self.task)))
 
     @property
     def checking(self) -> Task | None:
@@ -89,9 +89,9 @@ class SavedModel:
             return self.task.memory(self.known.library)
         return self.remembered
 
-    def answering(self, decoder: Decoder) -> GraphPredictor | Recalling:
+    def answering(self, decode: str) -> GraphPredictor | Recalling:
         """The predictor as a decoder needs it: for known graphs it also recalls what it remembers."""
-        return self._recalling if decoder is Decoder.KNOWN else self.predictor
+        return self._recalling if decoder_named(decode).from_known else self.predictor
 
     @cached_property
     def _recalling(self) -> GraphPredictor | Recalling:
@@ -136,32 +136,33 @@ class SavedModel:
     def _predicted(
         self, values: Any, top: int, decode: str | None, formula: Formula | str | None, seconds: float | None
     ) -> list[PredictedGraph]:
-        decoder = self.decoder if decode is None else decoder_named(decode)
+        decode = decode or self.decode
+        decoder = decoder_named(decode)
         if top < 1:
             raise ValueError(f"top must be at least 1, got {top}")
-        if formula is not None and decoder not in (Decoder.VALID, Decoder.KNOWN):
-            raise ValueError(f"the {decoder} decoder does not obey a formula; the valid and the known one do")
+        if formula is not None and not decoder.obeys_formulas:
+            raise ValueError(f"the {decode} decoder does not obey a formula; the valid and the known one do")
+        decoder.check(self.vocabulary, self.checking)
         inputs = self.task.inputs(values)
-        prediction = self.answering(decoder)(inputs).graphs
-        if top == 1 and decoder is Decoder.PLAIN:
+        prediction = self.answering(decode)(inputs).graphs
+        if top == 1 and decode == PLAIN:
             graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)
             sure = confidence(prediction).tolist()
             return [PredictedGraph(graph, value, (), self.task) for graph, value in zip(graphs, sure, strict=True)]
         bounds = self.task.input_bounds(values)
         if formula is not None:
             bounds = [Formula.parse(formula) if isinstance(formula, str) else formula] * len(prediction)
-        ranked = candidates(
+        question = Question(
             prediction,
             self.vocabulary,
-            decoder,
             top,
             effort=PREDICTING if seconds is None else PREDICTING.within(seconds),
             formulas=bounds,
-            known=self.known if decoder is Decoder.KNOWN else None,
+            known=self.known if decoder.from_known else None,
             checking=self.checking,
             inputs=inputs,
         )
-        answers = [each.candidates for each in ranked]
+        answers = [each.candidates for each in decoder.candidates(question)]
         return [
             PredictedGraph(first.graph, first.probability, (first, *rest), self.task) for first, *rest in answers
         ]
@@ -184,9 +185,8 @@ class SavedModel:
 
         if data is not None and seed is not None:
             raise ValueError("a seed draws fresh samples and data are read: give one of the two")
-        decoder = None if decode is None else decoder_named(decode)
         file = None if data is None else Path(data)
-        return evaluate_saved(self, split, seed, samples, file=file, decoder=decoder)
+        return evaluate_saved(self, split, seed, samples, file=file, decode=decode)
 
     def save(self, folder: str | Path, *, decode: str | None = None) -> None:
         """Write a small copy that `graphwright.load`, `evaluate` and `predict` take; it needs no data.
@@ -195,11 +195,11 @@ class SavedModel:
         """
         from graphwright.inference.export import save_model  # which needs this class
 
-        save_model(self, Path(folder), self.decoder if decode is None else decoder_named(decode))
+        save_model(self, Path(folder), decode or self.decode)
 
     def __str__(self) -> str:
         weights = sum(each.numel() for each in self.predictor.parameters())
-        return f"{self.name}: {self.task.summary}\n{weights:,} weights, decoded {self.decoder}{self._standing()}"
+        return f"{self.name}: {self.task.summary}\n{weights:,} weights, decoded {self.decode}{self._standing()}"
 
     __repr__ = __str__
 

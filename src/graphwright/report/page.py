@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from graphwright import __version__
-from graphwright.inference.decoders import Decoder
+from graphwright.inference.decoders import PLAIN
 from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import load_model
 from graphwright.report.plots import learning_curves, plan_heat_map
@@ -37,7 +37,7 @@ def write_report(run_folder: Path, out: Path, samples: int | None, title: str) -
     """Evaluate a run's best checkpoint on unseen samples and write the page; returns the figures."""
     model = load_model(str(run_folder))
     begun = perf_counter()
-    result = evaluate_saved(model, samples=samples, decoder=Decoder.PLAIN)  # what training has to show for itself
+    result = evaluate_saved(model, samples=samples, decode=PLAIN)  # what training has to show for itself
     seconds = perf_counter() - begun
     records = read_log(run_folder / "log.jsonl")
     examples = pick_examples(result.evaluation.report)

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphwright.graphs import Graph
 from graphwright.graphs.graph import IntArray
-from graphwright.inference.decoders import Decoder
+from graphwright.inference.decoders import PLAIN
 from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import load_model
 from graphwright.metrics import Report, edit_distance
@@ -31,7 +31,7 @@ def write_samples(run_folder: Path) -> None:
     model = load_model(str(run_folder))
     count = min(DRAWN_FROM, model.run.train.validation_samples)
     # What training has to show for itself, not what a decoder makes of it.
-    result = evaluate_saved(model, "validation", at_most=count, decoder=Decoder.PLAIN)
+    result = evaluate_saved(model, "validation", at_most=count, decode=PLAIN)
     sheet = comparison_sheet(result, pick_examples(result.evaluation.report))
     sheet.savefig(run_folder / "samples.png", dpi=80)
 

@@ -11,7 +11,6 @@ from rdkit import Chem
 from graphwright.cli import main as cli
 from graphwright.graphs import from_json, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
-from graphwright.inference.decoders import Decoder
 from graphwright.inference.model import load_model
 from tiny_molecules import BAD, SMILES, tiny_file, write_molecules
 
@@ -117,7 +116,7 @@ def test_known_graphs_are_those_of_the_training_data(tiny_molecule_run, tmp_path
     model = load_model(str(tiny_molecule_run))
     data = model.task.data("train")
     trained = [data[index].graph for index in range(len(data))]
-    for predicted in model.predict(["CCO", "CCN"], top=3, decode=Decoder.KNOWN):
+    for predicted in model.predict(["CCO", "CCN"], top=3, decode="known"):
         assert len(predicted.candidates) == 3
         assert all(any(is_isomorphic(each.graph, graph) for graph in trained) for each in predicted.candidates)
         assert predicted.candidates[0].proved is False
@@ -319,8 +318,8 @@ def test_a_model_is_decoded_as_it_was_handed_on(tiny_molecule_run, tmp_path):
     assert figures(out, "--samples", 4, out=tmp_path / "a.json")["decode"] == "known"
     assert figures(out, "--samples", 4, "--decode", "plain", out=tmp_path / "b.json")["decode"] == "plain"
     model, run = load_model(str(out)), load_model(str(tiny_molecule_run))
-    assert (model.decoder, run.decoder) == (Decoder.KNOWN, Decoder.FINGERPRINT)
-    (own,), (known,) = model.predict(["CCO"]), model.predict(["CCO"], decode=Decoder.KNOWN)
+    assert (model.decode, run.decode) == ("known", "fingerprint")
+    (own,), (known,) = model.predict(["CCO"]), model.predict(["CCO"], decode="known")
     assert is_isomorphic(own.graph, known.graph)
     assert own.candidates
     # The graphs came with it: it needs no data.

@@ -10,7 +10,7 @@ import torch
 from graphwright.decoding import decode_valid, valid_candidates
 from graphwright.graphs import Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary, smiles_from_graph
-from graphwright.inference.decoders import Decoder, ranking
+from graphwright.inference.decoders import decoder_named, ranking
 
 QM9 = molecule_vocabulary("CONF")
 
@@ -24,17 +24,17 @@ def vague(samples: int) -> Prediction:
     )
 
 
-@pytest.mark.parametrize("decoder", [Decoder.PLAIN, Decoder.VALID])
+@pytest.mark.parametrize("decoder", ["plain", "valid"])
 def test_the_candidates_of_an_evaluation_do_not_depend_on_the_clock(
-    decoder: Decoder, monkeypatch: pytest.MonkeyPatch
+    decoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prediction = vague(2)
-    first = ranking(decoder, 10)(prediction, QM9, None)
+    first = ranking(decoder_named(decoder), 10)(prediction, QM9, None)
     assert [len(each.candidates) for each in first] == [10, 10]
     clock = iter(range(10**9))
     # A busy machine: far more time than it takes passes between two looks at the clock.
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock) / 100)
-    second = ranking(decoder, 10)(prediction, QM9, None)
+    second = ranking(decoder_named(decoder), 10)(prediction, QM9, None)
     for one, other in zip(first, second, strict=True):
         assert [each.log_score for each in one.candidates] == [each.log_score for each in other.candidates]
         assert all(map(is_isomorphic, *([each.graph for each in found.candidates] for found in (one, other))))

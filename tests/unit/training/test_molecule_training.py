@@ -7,7 +7,6 @@ import torch
 from rdkit import Chem
 
 from graphwright.inference import checkpoint as checkpoints
-from graphwright.inference.decoders import Decoder
 from graphwright.inference.model import load_model
 from graphwright.losses import graph_loss, matching_problem
 from graphwright.settings import load_run
@@ -126,11 +125,11 @@ def test_workers_change_nothing(file, tmp_path):
 
 def test_predictions_take_every_form_and_any_number(tiny_molecule_run):
     model = load_model(str(tiny_molecule_run))
-    by_text = model.predict(SMILES[:5], decode=Decoder.PLAIN)
-    by_molecule = model.predict([Chem.MolFromSmiles(smiles) for smiles in SMILES[:5]], decode=Decoder.PLAIN)
+    by_text = model.predict(SMILES[:5], decode="plain")
+    by_molecule = model.predict([Chem.MolFromSmiles(smiles) for smiles in SMILES[:5]], decode="plain")
     assert [each.graph for each in by_text] == [each.graph for each in by_molecule]
-    assert model.predict(SMILES[0], decode=Decoder.PLAIN).graph == by_text[0].graph
-    several = model.predict(SMILES[:2], top=4, decode=Decoder.PLAIN)
+    assert model.predict(SMILES[0], decode="plain").graph == by_text[0].graph
+    several = model.predict(SMILES[:2], top=4, decode="plain")
     for each, plain in zip(several, by_text, strict=False):
         assert each.graph == plain.graph == each.candidates[0].graph
         assert len(each.candidates) == 4

@@ -5,7 +5,6 @@ import torch
 
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_predictor
-from graphwright.inference.decoders import Decoder
 from graphwright.inference.export import export_model
 from graphwright.inference.model import load_model
 from graphwright.losses import graph_loss
@@ -135,7 +134,7 @@ def test_a_trained_model_predicts_evaluates_and_is_handed_on(file, tmp_path):
     one, many = model.predict(SMILES[6]), model.predict(SMILES)
     assert one.graph == many[6].graph
     assert many[0].graph.size
-    for decoder in (Decoder.PLAIN, Decoder.VALID, Decoder.KNOWN):
+    for decoder in ("plain", "valid", "known"):
         assert len(model.predict(SMILES[:3], decode=decoder)) == 3
     data = model.task.data("test", limit=7)
     report = evaluate_predictor(model.predictor, data, range(7), model.vocabulary, build(model.run).loss, 3).report

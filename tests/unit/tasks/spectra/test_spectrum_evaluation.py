@@ -7,7 +7,6 @@ import pytest
 
 from graphwright.cli.main import main
 from graphwright.decoding import Formula, FormulaRule
-from graphwright.inference.decoders import Decoder
 from graphwright.inference.evaluate import baseline_figures, evaluate_saved
 from graphwright.inference.model import load_model
 from graphwright.metrics import bootstrap_interval
@@ -50,7 +49,7 @@ def test_simple_methods_are_for_tasks_that_know_some(tiny_run):
 def test_valid_decoding_stays_within_the_formula(tiny_spectrum_run, tmp_path):
     model = load_model(str(tiny_spectrum_run))
     file = write_spectra(tmp_path / "few.parquet", rows()[-3:])
-    result = evaluate_saved(model, file=file, decoder=Decoder.VALID)
+    result = evaluate_saved(model, file=file, decode="valid")
     for found, row in zip(result.evaluation.ranked, rows()[-3:], strict=True):
         bound = Formula.parse(row["formula"], FormulaRule.AT_MOST)
         for candidate in found.candidates:
@@ -66,5 +65,5 @@ def test_a_formula_bounds_what_is_predicted(tiny_spectrum_run, tmp_path):
     bounds = model.task.input_bounds([given.value, (np.array([50.0]), np.array([1.0]))])
     assert dict(bounds[0].atoms) == {"C": 3}
     assert bounds[1] is None
-    predicted = model.predict([given.value], top=3, decode=Decoder.VALID)[0]
+    predicted = model.predict([given.value], top=3, decode="valid")[0]
     assert all(set(each.graph.node_names) == {"C"} and each.graph.size <= 3 for each in predicted.candidates)

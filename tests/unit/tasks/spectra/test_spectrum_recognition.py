@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from graphwright.cli import main as cli
-from graphwright.inference.decoders import Decoder
 from graphwright.inference.export import export_model
 from graphwright.inference.model import load_model
 from graphwright.known import Library
@@ -92,13 +91,13 @@ def test_from_training_to_predictions_that_are_recognised(tiny_spectrum_run, tmp
 def test_a_model_recalls_where_it_is_asked_for_known_graphs_and_nowhere_else(tiny_spectrum_run, tmp_path):
     plain = load_model(str(tiny_spectrum_run))
     assert plain.memory is None
-    assert plain.answering(Decoder.KNOWN) is plain.predictor
+    assert plain.answering("known") is plain.predictor
     out = tmp_path / "run"
     assert train_recognising(tiny_spectrum_run, out) == cli.DONE
     model = load_model(str(out))
-    assert model.answering(Decoder.PLAIN) is model.predictor
+    assert model.answering("plain") is model.predictor
     inputs, _ = model.task.data("test").batch([0, 1])
-    recalled, forgotten = (each(inputs).graphs for each in (model.answering(Decoder.KNOWN), model.predictor))
+    recalled, forgotten = (each(inputs).graphs for each in (model.answering("known"), model.predictor))
     likeness = torch.from_numpy(model.memory.likeness(model.task.bags(inputs)))
     torch.testing.assert_close(recalled.known, forgotten.known + WEIGHT * likeness)
     assert torch.equal(recalled.presence, forgotten.presence)
@@ -117,7 +116,7 @@ def test_a_temperature_changes_confidence_and_no_order(tiny_spectrum_run, tmp_pa
     cold = load_model(str(out))
     warm = replace(cold, facts={**cold.facts, "temperature": 5.0})
     spectrum = cold.task.data("test")[0].spectrum
-    sure, unsure = (each.predict(spectrum, top=3, decode=Decoder.KNOWN).candidates for each in (cold, warm))
+    sure, unsure = (each.predict(spectrum, top=3, decode="known").candidates for each in (cold, warm))
     assert [each.graph for each in sure] == [each.graph for each in unsure]
     assert sure[0].probability > unsure[0].probability
 
@@ -136,7 +135,7 @@ def test_a_model_handed_on_with_known_graphs_alone_remembers_nothing(tiny_spectr
     export_model(str(out), tmp_path / "before", {"decoder": "known"}, run.known.library)
     before = load_model(str(tmp_path / "before"))
     assert before.memory is None
-    assert before.answering(Decoder.KNOWN) is before.predictor
+    assert before.answering("known") is before.predictor
     assert before.known.temperature == 1
     other = Recalling(run.predictor, replace(run.memory, graphs=run.memory.graphs + 1), run.task.bags)
     with pytest.raises(ValueError, match="not of the data that the model was trained on"):
