@@ -332,7 +332,7 @@ class Lonely(PlainDecoder):
 
     def candidates(self, asked):
         return [
-            replace(each, candidates=tuple(replace(one, graph=one.graph.subgraph([0])) for one in each.candidates[:1]))
+            replace(each, candidates=(replace(each.candidates[0], graph=each.candidates[0].graph.subgraph([0])),))
             for each in super().candidates(asked)
         ]
 """

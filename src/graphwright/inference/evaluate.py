@@ -141,7 +141,7 @@ class Evaluated:
         lines = [
             f"{name:<{widths[0]}}  {value:>{widths[1]}}  {interval}".rstrip() for name, value, interval in rows
         ]
-        return "\n".join([f"{self.model.name}, decoded {self.decoder}, with 95 % intervals", *lines])
+        return "\n".join([f"{self.model.name}, decoded {self.decode}, with 95 % intervals", *lines])
 
     __repr__ = __str__
 

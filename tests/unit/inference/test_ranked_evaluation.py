@@ -8,6 +8,7 @@ import pytest
 from graphwright.decoding import Candidate, Candidates
 from graphwright.graphs import Graph, Vocabulary
 from graphwright.inference import evaluate
+from graphwright.inference.decoders import decoder_named
 from graphwright.inference.evaluate import Evaluation
 from graphwright.metrics import evaluate_graphs
 
@@ -43,5 +44,6 @@ def test_few_candidates_do_not_make_a_hit() -> None:
 
 
 def test_what_is_not_proved_is_counted_as_such() -> None:
-    np.testing.assert_array_equal(evaluate._proved(ranked([1, 2])), [1, 1])
-    np.testing.assert_array_equal(evaluate._proved(ranked([1, 2], proved=False)), [0, 0])
+    for proved in (True, False):
+        (extra,) = decoder_named("valid").extras([], ranked([1, 2], proved=proved).ranked)
+        np.testing.assert_array_equal(extra.values, [proved, proved])
