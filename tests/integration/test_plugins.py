@@ -1,13 +1,14 @@
 """What another package adds is used through the command line, without a word of it in this one."""
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 
 import pytest
 import yaml
 
-from plugins import graphwright_with, write_plugin
+from plugins import graphwright_with, python_with, write_plugin
 
 TINY = {
     "task.capacity": 4,
@@ -350,3 +351,45 @@ def test_a_decoder_of_another_package(tmp_path):
     assert (figures["decode"], figures["isomorphic"]) == ("lonely", 0)
     words[-3] = "lovely"
     assert "lonely" in graphwright_with(plugins, *words).stderr
+
+
+EXTENDING_PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+
+PAGE_CHECK = """
+import sys
+from pathlib import Path
+
+import extended
+import graphwright as gw
+from graphwright.tasks import task_of
+from graphwright.testing import check_encoder, check_task
+from PIL import Image
+
+model = gw.load(sys.argv[1])
+pictures = [model.task.data("test")[at].image for at in range(3)]
+for predicted in model.predict(pictures, decode="trees"):
+    assert len(predicted.graph.edges) == max(0, predicted.graph.size - 1)
+picture = Path(sys.argv[1]) / "picture.png"
+Image.fromarray((255 * pictures[0].transpose(1, 2, 0)).astype("uint8")).save(picture)
+task = task_of(extended.DimTask(capacity=5, min_size=3, samples=400))
+check_task(task, picture, samples=3)
+check_encoder("pixels", task, samples=3)
+"""
+
+
+def test_everything_on_the_page_about_extending_works(tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```", EXTENDING_PAGE.read_text(), re.S | re.M)
+    plugins = write_plugin(tmp_path, "extended", "\n".join(blocks))
+    chosen = {"task.kind": "dim", "model.encoder": "pixels", "loss.size": 0.1, "train.metric": "same_degrees"}
+    chosen |= {"matching.kind": "nodes", "train.log_every": 1}
+    folder = tmp_path / "run"
+    settings = [f"--{key}={value}" for key, value in (TINY | chosen).items()]
+    trained = graphwright_with(plugins, "train", "coloring10", f"--out={folder}", *settings)
+    assert trained.returncode == 0, trained.stderr
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert all(config[key.split(".")[0]][key.split(".")[1]] == value for key, value in chosen.items())
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert records[0]["size"] > 0
+    assert any("same_degrees" in record for record in records)
+    checked = python_with(plugins, "-c", PAGE_CHECK, str(folder))
+    assert checked.returncode == 0, checked.stderr

@@ -253,11 +253,6 @@ class MS2Scaffold(MoleculeTask):
         """Peaks, and one of so many adducts."""
         return InputForm("spectrum", len(self.adducts))
 
-    def file_of(self, given: Any) -> Path | None:
-        """A path, or text that looks like one: a SMILES does not."""
-        path = super().file_of(given)
-        return None if isinstance(given, str) and path is not None and not (path.suffix or path.exists()) else path
-
     def is_one(self, given: Any) -> bool:
         """One spectrum, or one pair of peaks."""
         return is_one_spectrum(given)
