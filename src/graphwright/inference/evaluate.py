@@ -196,7 +196,7 @@ def evaluate_saved(
 
     Without a number: `at_most` so many of a split, all of a file. Without a decoder: the model's own.
     """
-    decode = decode or model.decode
+    decode = model.decode if decode is None else decode
     decoder = decoder_named(decode)
     if file is None:
         limit = at_most if samples is None else samples

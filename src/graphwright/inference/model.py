@@ -136,7 +136,7 @@ class SavedModel:
     def _predicted(
         self, values: Any, top: int, decode: str | None, formula: Formula | str | None, seconds: float | None
     ) -> list[PredictedGraph]:
-        decode = decode or self.decode
+        decode = self.decode if decode is None else decode
         decoder = decoder_named(decode)
         if top < 1:
             raise ValueError(f"top must be at least 1, got {top}")
@@ -195,7 +195,7 @@ class SavedModel:
         """
         from graphwright.inference.export import save_model  # which needs this class
 
-        save_model(self, Path(folder), decode or self.decode)
+        save_model(self, Path(folder), self.decode if decode is None else decode)
 
     def __str__(self) -> str:
         weights = sum(each.numel() for each in self.predictor.parameters())
