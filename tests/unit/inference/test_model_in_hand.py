@@ -106,7 +106,7 @@ def test_molecules_in_any_form(molecules, tmp_path):
 def test_decoders_are_named_as_on_the_command_line(molecules):
     assert molecules.predict("CCO", decode="plain").graph == molecules.predict("CCO", decode="plain").graph
     for wrong in ("vaild", "", "PLAIN"):
-        with pytest.raises(ValueError, match="there is no decoder .*, only plain, valid, known, fingerprint"):
+        with pytest.raises(ValueError, match=r"there is no decoder .*, only plain, valid, known, fingerprint"):
             molecules.predict("CCO", decode=wrong)
         with pytest.raises(ValueError, match="there is no decoder"):
             molecules.evaluate(samples=1, decode=wrong)
