@@ -16,6 +16,9 @@ from torch.nn import functional
 
 WORTH_IT = 1_000_000
 """Multiplications below which a product is over before the detour has begun."""
+_THERE = hasattr(torch.ops.mkldnn, "_linear_pointwise")
+"""Whether this build of torch has the operation: torch's compiler calls it for the same reason, and it has no public
+name."""
 
 
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -38,7 +41,8 @@ class Linear(nn.Linear):
 
 def _onednn_can(rows: Tensor, weight: Tensor) -> bool:
     return (
-        rows.device.type == "cpu"
+        _THERE
+        and rows.device.type == "cpu"
         and rows.dtype is weight.dtype is torch.float32
         and rows.numel() * len(weight) >= WORTH_IT
         and not torch.is_autocast_enabled("cpu")
@@ -49,7 +53,6 @@ def _onednn_can(rows: Tensor, weight: Tensor) -> bool:
 
 def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """rows (..., k) times weight (n, k) transposed: (..., n)."""
-    # Torch's compiler calls it for the same reason; there is no public name.
     result: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
     return result
 
