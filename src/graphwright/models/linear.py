@@ -17,8 +17,7 @@ from torch.nn import functional
 WORTH_IT = 1_000_000
 """Multiplications below which a product is over before the detour has begun."""
 _THERE = hasattr(torch.ops.mkldnn, "_linear_pointwise")
-"""Whether this build of torch has the operation: torch's compiler calls it for the same reason, and it has no public
-name."""
+"""Whether this build of torch has the operation, which torch's compiler uses and which has no public name."""
 
 
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
