@@ -104,7 +104,7 @@ def test_a_metric_of_another_package_is_evaluated(plugged: tuple[Path, Path], tm
     figures = json.loads(out.read_text())
     assert 0 <= figures["same_degrees"] <= 100
     assert figures["surplus"] >= 0
-    assert "same_degrees" in done.stdout
+    assert "same degrees & nothing else, %" in done.stdout
 
 
 def test_a_metric_of_another_package_is_on_the_page_and_on_the_card(
