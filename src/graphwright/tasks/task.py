@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Sampler
 
 from graphwright.decoding import Candidates, Formula
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, draw, layout
@@ -46,14 +46,44 @@ class RejectedRow:
     text: str = ""
 
 
-class Batches(Protocol):
-    """Batches of (index, epoch) for ever, a pure function of seed, step and rank."""
+class Batches(Sampler[list[tuple[int, int]]], ABC):
+    """Batches of (index, epoch) from step `first` on, for ever: a pure function of seed, step and rank.
+
+    A global batch is dealt to the ranks in turn, so that any number of processes sees the same joint batches.
+    Subclasses are dataclasses that have these fields.
+    """
+
+    samples: int
+    batch_size: int
+    first: int
+    rank: int
+    ranks: int
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
+        if self.batch_size > self.samples:
+            raise ValueError(f"batch_size {self.batch_size} is more than the {self.samples} training samples")
+        if self.batch_size % self.ranks:
+            raise ValueError(f"batch_size {self.batch_size} is not a multiple of the {self.ranks} processes")
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch."""
+        """Whole batches in an epoch; its tail is dropped."""
+        return self.samples // self.batch_size
 
-    def __iter__(self) -> Iterator[list[tuple[int, int]]]: ...
+    @abstractmethod
+    def epoch(self, number: int) -> Callable[[int], NDArray[np.int64]]:
+        """The order of an epoch: from a step's number in it to the indices (batch_size,) of the joint batch."""
+
+    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
+        step = self.first
+        while True:
+            number = step // self.steps_per_epoch
+            batch_at = self.epoch(number)
+            for at in range(step % self.steps_per_epoch, self.steps_per_epoch):
+                yield [(int(index), number) for index in batch_at(at)[self.rank :: self.ranks]]
+                step += 1
 
 
 class Samples(Dataset[Any], ABC):

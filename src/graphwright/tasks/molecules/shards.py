@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Sampler
 
 from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.graphs.molecules import molecule_vocabulary
@@ -24,7 +23,7 @@ from graphwright.tasks.molecules.dataset import MoleculeSample, collate_molecule
 from graphwright.tasks.molecules.prepare.folder import SHARDS, Manifest, ManifestError, read_manifest
 from graphwright.tasks.molecules.prepare.shard_file import ShardRecord
 from graphwright.tasks.split import SPLITS, Split, check_split
-from graphwright.tasks.task import Samples
+from graphwright.tasks.task import Batches, Samples
 
 LANES, WINDOW = 8, 4
 """Streams that a batch is drawn from, and blocks that each of them mixes; fewer streams mix as many together."""
@@ -36,8 +35,8 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ShardOrder(Sampler[list[tuple[int, int]]]):
-    """Batches of (index, epoch) from step `first` on, for ever, as `training.order.StepOrder` gives them.
+class ShardOrder(Batches):
+    """Batches that need few blocks at a time.
 
     block_sizes: molecules in each block; indices count through the blocks in order.
 
@@ -54,16 +53,8 @@ class ShardOrder(Sampler[list[tuple[int, int]]]):
     rank: int = 0
     ranks: int = 1
 
-    def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
-        if self.batch_size > self.samples:
-            raise ValueError(f"batch_size {self.batch_size} is more than the {self.samples} training samples")
-        if self.batch_size % self.ranks:
-            raise ValueError(f"batch_size {self.batch_size} is not a multiple of the {self.ranks} processes")
-
     @cached_property
-    def samples(self) -> int:
+    def samples(self) -> int:  # type: ignore[override]  # derived here, given elsewhere; nobody writes it
         """Molecules in all blocks."""
         return sum(self.block_sizes)
 
@@ -72,20 +63,9 @@ class ShardOrder(Sampler[list[tuple[int, int]]]):
         """Lanes: up to eight, so that they share a batch evenly; the number of ranks has no say in it."""
         return gcd(self.batch_size, LANES)
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch."""
-        return self.samples // self.batch_size
-
-    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
-        step = self.first
-        while True:
-            number = step // self.steps_per_epoch
-            epoch = _Epoch(np.array(self.block_sizes, np.int64), self.lanes, self.seed, number)
-            for at in range(step % self.steps_per_epoch, self.steps_per_epoch):
-                batch = epoch.batch(at, self.batch_size)
-                yield [(int(index), number) for index in batch[self.rank :: self.ranks]]
-                step += 1
+    def epoch(self, number: int) -> Callable[[int], IntArray]:
+        order = _Epoch(np.array(self.block_sizes, np.int64), self.lanes, self.seed, number)
+        return lambda at: order.batch(at, self.batch_size)
 
 
 class _Epoch:
