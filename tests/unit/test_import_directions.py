@@ -141,7 +141,7 @@ def test_the_ground_floor_may_import_nothing_but_itself_and_the_cellar(ground, o
         "try:\n    import graphwright.training\nexcept ImportError:\n    pass",
         "importlib.import_module('graphwright.training')",
         "__import__('graphwright.training')",
-        "from graphwright.decoding import threshold",
+        "from graphwright.decoding import slots",
         "from graphwright.nowhere import thing",
     ],
 )

@@ -52,7 +52,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, print a table, write JSON and pictures."""
-    from graphwright.report.sheet import comparison_sheet, pick_examples
+    from graphwright.report import comparison_sheet, pick_examples
 
     console = Console()
     if arguments.samples is not None and arguments.samples < 1:

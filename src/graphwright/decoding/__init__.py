@@ -1,9 +1,8 @@
 """From a prediction's logits to graphs."""
 
 from graphwright.decoding.candidates import Candidate, Candidates, plain_candidates, valid_candidates
-from graphwright.decoding.formula import Formula, FormulaRule
-from graphwright.decoding.score import Assignment, SlotScores, slot_scores
-from graphwright.decoding.threshold import Slots, decode, harden
+from graphwright.decoding.slots import Assignment, Slots, SlotScores, decode, harden, slot_scores
+from graphwright.decoding.valence import Formula, FormulaRule
 from graphwright.decoding.valid import NoMoleculeError, ValidDecoding, decode_valid
 
 __all__ = [

@@ -9,8 +9,8 @@ from itertools import islice
 
 import numpy as np
 
-from graphwright.decoding.formula import Formula
-from graphwright.decoding.score import SlotScores, assignments, slot_scores
+from graphwright.decoding.slots import SlotScores, assignments, slot_scores
+from graphwright.decoding.valence import Formula
 from graphwright.decoding.valid import Found, check_vocabulary, formula_of, valid_assignments
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.isomorphism import DistinctGraphs

@@ -17,9 +17,8 @@ from itertools import islice
 
 import numpy as np
 
-from graphwright.decoding.formula import Formula, FormulaRule
-from graphwright.decoding.score import Assignment, SlotScores, assignments, slot_scores
-from graphwright.decoding.valence import MoleculeProgram
+from graphwright.decoding.slots import Assignment, SlotScores, assignments, slot_scores
+from graphwright.decoding.valence import Formula, FormulaRule, MoleculeProgram
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.molecule_structure import MoleculeError, usual_kinds, usual_states
 from graphwright.graphs.molecules import BONDS, usual_molecule

@@ -3,7 +3,7 @@
 from graphwright.experiments.estimate import Estimate, estimates, measured_cost, wall_seconds
 from graphwright.experiments.examples import runs_wanted, write_examples
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand, grid_names, read_grid
-from graphwright.experiments.job import Job
+from graphwright.experiments.job import Job, State, Store
 from graphwright.experiments.reproduction import (
     JobProgress,
     JobStatus,
@@ -17,7 +17,6 @@ from graphwright.experiments.reproduction import (
     store_of,
     write_propositions,
 )
-from graphwright.experiments.store import State, Store
 from graphwright.experiments.work import Outcome, run_jobs
 from graphwright.parallel import Engine, InProcess, Processes, RayCluster
 

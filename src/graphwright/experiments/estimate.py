@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from graphwright.experiments.grid import Configuration
-from graphwright.experiments.job import Job
-from graphwright.experiments.store import State, Store, read_json_object
+from graphwright.experiments.job import Job, State, Store, read_json_object
 from graphwright.experiments.work import evaluate_untrained, with_threads
 from graphwright.files import write_json
 from graphwright.inference import evaluate_predictor

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graphwright.experiments.figures import write_figure
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand
+from graphwright.experiments.job import RECORD, State, Store
 from graphwright.experiments.reproduction import (
     PAGE,
     Report,
@@ -18,7 +19,6 @@ from graphwright.experiments.reproduction import (
     store_of,
     work_off,
 )
-from graphwright.experiments.store import RECORD, State, Store
 from graphwright.experiments.table import RECORDS, measure
 from graphwright.files import SHIPPED_MODELS
 from graphwright.inference import evaluate_saved

@@ -15,8 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from graphwright.experiments.job import Job
 from graphwright.metrics import METRICS
 from graphwright.settings import Override, Run, load_run
-from graphwright.settings.base import Count, Positive, Settings, SettingsError
-from graphwright.settings.choices import NameIn
+from graphwright.settings.choices import Count, NameIn, Positive, Settings, SettingsError
 
 FOLDER = Path(__file__).parent / "grids"
 """One YAML file each, named after what it reproduces; at the root of the repository, linked here."""

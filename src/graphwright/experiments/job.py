@@ -1,10 +1,12 @@
-"""One piece of work, and the name by which its result is found again."""
+"""One piece of work, the name by which its result is kept, and the folder where it is."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
-from graphwright.files import sha256_of
+from graphwright.files import is_locked, lock_folder, sha256_of
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import Run, TaskSettings
 from graphwright.tasks.molecules.prepare.folder import MANIFEST
 
@@ -98,3 +101,76 @@ def data_sha256(task: TaskSettings) -> str | None:
 def _sha256(path: Path, size: int, changed: int) -> str:  # noqa: ARG001
     """Read once as long as size and time of change are the same: a key is asked for often, and files are large."""
     return sha256_of(path)
+
+
+RECORD, FAILURE, SAMPLES = "record.json", "failure.json", "samples.csv"
+
+
+class State(StrEnum):
+    """How far a job is."""
+
+    DONE = "done"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    """Begun and not going on; the next try goes on from its checkpoint."""
+    FAILED = "failed"
+    MISSING = "missing"
+
+
+class JobBusyError(RuntimeError):
+    """Another process is at this job."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of all jobs' folders."""
+
+    root: Path
+
+    def folder(self, job: Job) -> Path:
+        """Where a job works and leaves its record."""
+        return self.root / job.key
+
+    def state(self, job: Job) -> State:
+        """How far a job is, whoever works on it."""
+        folder = self.folder(job)
+        if (folder / RECORD).is_file():
+            return State.DONE
+        if is_locked(folder):
+            return State.RUNNING
+        if (folder / FAILURE).is_file():
+            return State.FAILED
+        return State.INTERRUPTED if checkpoints.exists(folder / "checkpoints" / "last") else State.MISSING
+
+    def finished(self) -> set[str]:
+        """The keys of all jobs that have a record."""
+        return {path.parent.name for path in self.root.glob(f"*/{RECORD}")}
+
+    def record(self, job: Job) -> dict[str, Any] | None:
+        """The record of a finished job."""
+        return read_json_object(self.folder(job) / RECORD)
+
+    def failure(self, job: Job) -> str | None:
+        """What a failed job died of."""
+        found = read_json_object(self.folder(job) / FAILURE)
+        return None if found is None else str(found["error"])
+
+
+def read_json_object(path: Path) -> dict[str, Any] | None:
+    """A JSON object, or nothing where there is no file; damage is an error that names the file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged ({error}): delete its folder, and the job is done again") from error
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} is damaged (an object was expected): delete its folder, and the job is done again"
+        )
+    return found
+
+
+def lock_job(folder: Path) -> AbstractContextManager[None]:
+    """A job's folder for this process alone."""
+    return lock_folder(folder, JobBusyError(f"another process is at work in {folder}"))

@@ -12,8 +12,7 @@ from typing import Protocol
 
 from graphwright.experiments.figures import draw_grid, write_figure
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand
-from graphwright.experiments.job import Job
-from graphwright.experiments.store import FAILURE, RECORD, State, Store
+from graphwright.experiments.job import FAILURE, RECORD, Job, State, Store
 from graphwright.experiments.table import RECORDS, Measured, markdown, measure, rows_of, write_csv
 from graphwright.experiments.work import Outcome, run_jobs
 from graphwright.files import write_json

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphwright.experiments.grid import Configuration, Grid, Scale
-from graphwright.experiments.job import Job
-from graphwright.experiments.store import SAMPLES, State, Store
+from graphwright.experiments.job import SAMPLES, Job, State, Store
 from graphwright.metrics import METRICS, Interval
 from graphwright.tasks import task_of
 from graphwright.transport import Order

@@ -18,11 +18,12 @@ import torch
 
 from graphwright import __version__
 from graphwright.baselines import predict_baseline
-from graphwright.experiments.job import FORMAT, Job
-from graphwright.experiments.store import (
+from graphwright.experiments.job import (
     FAILURE,
+    FORMAT,
     RECORD,
     SAMPLES,
+    Job,
     JobBusyError,
     State,
     Store,

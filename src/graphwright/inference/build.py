@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphwright.known import Recogniser
 from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, TokenSlots
-from graphwright.models.bags import Bags
+from graphwright.models.arithmetic import Bags
 from graphwright.models.decoder import kept_tokens
 from graphwright.models.relationformer import RelationDecoder, RelationHead
 from graphwright.settings import PairKind, Run

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from graphwright.decoding.candidates import LOOKED_AT, Candidates, plain_candidates, valid_candidates
-from graphwright.decoding.formula import Formula
+from graphwright.decoding.valence import Formula
 from graphwright.graphs import Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS
 from graphwright.known import Known, known_candidates

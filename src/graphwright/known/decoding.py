@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from graphwright.decoding.candidates import Candidate, Candidates, most_probable
-from graphwright.decoding.formula import Formula
-from graphwright.decoding.score import BoolArray, FloatArray, SlotScores, slot_scores
-from graphwright.decoding.threshold import harden
+from graphwright.decoding.slots import BoolArray, FloatArray, SlotScores, harden, slot_scores
+from graphwright.decoding.valence import Formula
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.graphs.batch import without_self_loops
 from graphwright.known.library import Codes, Contents, Library, check_recognised

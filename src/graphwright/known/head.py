@@ -13,10 +13,8 @@ from torch.nn import functional
 from graphwright.graphs import GraphBatch
 from graphwright.graphs.isomorphism import neighbourhoods
 from graphwright.known.library import Library
-from graphwright.models.bags import Bags
+from graphwright.models.arithmetic import Bags, Linear, at_least_float32
 from graphwright.models.encoders import Tokens
-from graphwright.models.linear import Linear
-from graphwright.models.precision import at_least_float32
 
 SCALE = 2.0
 WIDER = 2

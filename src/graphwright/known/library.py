@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphwright.decoding.formula import Formula
+from graphwright.decoding.valence import Formula
 from graphwright.graphs import Graph, GraphBatch, Vocabulary
 from graphwright.graphs.isomorphism import DistinctGraphs
 

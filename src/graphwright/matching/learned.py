@@ -13,8 +13,7 @@ from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, marginal_penalty, matching_problem
 from graphwright.matching.matcher import Match, Matcher
 from graphwright.models import NodeEncoder, TargetEncoder
-from graphwright.models.linear import Linear
-from graphwright.models.precision import at_least_float32, without_autocast
+from graphwright.models.arithmetic import Linear, at_least_float32, without_autocast
 from graphwright.settings import MATCHINGS, CostKind, PlanKind, Run, SlotKind
 from graphwright.transport import (
     EmbeddingPlan,

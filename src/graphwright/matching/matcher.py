@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, matching_problem
 from graphwright.losses.relation_loss import class_logits, node_classes
-from graphwright.models.precision import without_autocast
+from graphwright.models.arithmetic import without_autocast
 from graphwright.settings import MATCHINGS, Run, SlotKind
 from graphwright.settings.schema import ModelKind
 from graphwright.transport import (

@@ -1,9 +1,15 @@
 """How good predicted graphs are: exact matches, edit distances with proofs, and the paper's own figures."""
 
 from graphwright.metrics.aligned import Agreement, AlignedErrors, AlignedSlots, aligned_errors
-from graphwright.metrics.bootstrap import Interval, bootstrap_interval
 from graphwright.metrics.edit import EditDistance, edit_distance, edit_distances
-from graphwright.metrics.evaluation import Report, evaluate_graphs, is_isomorphic_skeleton, skeleton
+from graphwright.metrics.evaluation import (
+    Interval,
+    Report,
+    bootstrap_interval,
+    evaluate_graphs,
+    is_isomorphic_skeleton,
+    skeleton,
+)
 from graphwright.metrics.metric import METRICS, PERCENT, Better, Metric
 
 __all__ = [

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, softplus
 
+from graphwright.models.arithmetic import Linear
 from graphwright.models.encoders import Tokens
 from graphwright.models.heads import mlp
-from graphwright.models.linear import Linear
 from graphwright.models.transformer import decoder_layers
 
 

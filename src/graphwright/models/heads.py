@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import Prediction, Vocabulary
-from graphwright.models.linear import Linear
-from graphwright.models.precision import at_least_float32
+from graphwright.models.arithmetic import Linear, at_least_float32
 
 
 class GraphHead(nn.Module):

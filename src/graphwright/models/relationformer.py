@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import Prediction, Vocabulary
+from graphwright.models.arithmetic import Linear, at_least_float32
 from graphwright.models.decoder import NodeDecoder
-from graphwright.models.linear import Linear
-from graphwright.models.precision import at_least_float32
 
 
 class RelationDecoder(NodeDecoder):

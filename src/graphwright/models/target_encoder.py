@@ -13,8 +13,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from graphwright.graphs import GraphBatch, Vocabulary
-from graphwright.models.bags import Bags
-from graphwright.models.linear import Linear
+from graphwright.models.arithmetic import Bags, Linear
 
 PADDING_EIGENVALUE = 10.0
 """Beyond the spectrum of a normalised Laplacian, [0, 2]: padding's eigenvectors come after all real ones."""

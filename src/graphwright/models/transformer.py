@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphwright.models.linear import Linear, linear
+from graphwright.models.arithmetic import Linear, linear
 
 
 class Attention(nn.Module):

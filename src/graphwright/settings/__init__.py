@@ -1,9 +1,17 @@
 """Settings of a run: the schema, presets, YAML files, overrides by name."""
 
-from graphwright.settings.base import SettingsError
-from graphwright.settings.choices import ENCODERS, MATCHINGS, InputForm, encoders_of
+from graphwright.settings.choices import (
+    ENCODERS,
+    MATCHINGS,
+    TASKS,
+    Capacity,
+    InputForm,
+    SettingsError,
+    TaskSettings,
+    encoders_of,
+)
 from graphwright.settings.options import Option, Section, options, sections
-from graphwright.settings.overrides import BUDGET, DataSettings, Override
+from graphwright.settings.overrides import BUDGET, DataSettings, Override, to_yaml
 from graphwright.settings.schema import (
     CORES,
     Accelerator,
@@ -30,8 +38,6 @@ from graphwright.settings.source import (
     presets,
     settings_file,
 )
-from graphwright.settings.tasks import TASKS, Capacity, TaskSettings
-from graphwright.settings.yaml_file import to_yaml
 
 __all__ = [
     "BUDGET",

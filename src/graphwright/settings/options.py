@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from graphwright.losses import LOSS_TERMS
+from graphwright.settings.choices import TASKS
 from graphwright.settings.schema import Run
-from graphwright.settings.tasks import TASKS
 
 FURTHER = "further"
 """Where the loss keeps what is an option by itself: the weight of each term of another package."""

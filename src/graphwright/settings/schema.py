@@ -11,9 +11,21 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from graphwright.losses import LOSS_TERMS, LossSettings
 from graphwright.metrics import METRICS
-from graphwright.settings.base import Count, NotNegative, Positive, Settings, Share
-from graphwright.settings.choices import ENCODERS, MATCHINGS, NameIn, encoders_of
-from graphwright.settings.tasks import TASKS, AnyTask, default_task, task_kind
+from graphwright.settings.choices import (
+    ENCODERS,
+    MATCHINGS,
+    TASKS,
+    AnyTask,
+    Count,
+    NameIn,
+    NotNegative,
+    Positive,
+    Settings,
+    Share,
+    default_task,
+    encoders_of,
+    task_kind,
+)
 
 CORES = "cores"
 """What `train.devices` is where every processor core is a device."""

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from graphwright.settings.base import SettingsError
-from graphwright.settings.overrides import DataSettings, Layer, Override, apply
+from graphwright.settings.choices import TASKS, SettingsError
+from graphwright.settings.overrides import DataSettings, Layer, Override, apply, read_settings
 from graphwright.settings.schema import Run
-from graphwright.settings.tasks import TASKS
-from graphwright.settings.yaml_file import read_settings
 
 FOLDER = Path(__file__).parents[1] / "configs"
 SUFFIX = "-cpu"

@@ -18,7 +18,7 @@ from graphwright.losses import GraphLoss, LossSettings, graph_loss
 from graphwright.losses.relation_loss import relation_loss
 from graphwright.matching import Matcher
 from graphwright.models import GraphPredictor, Inputs, Predicted
-from graphwright.models.precision import without_autocast
+from graphwright.models.arithmetic import without_autocast
 from graphwright.settings import MATCHINGS, Run
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import known_graphs, task_of

@@ -11,7 +11,7 @@ from torch import Tensor, distributed, nn
 from torch.optim.adamw import adamw
 
 from graphwright.models import GraphPredictor
-from graphwright.models.linear import linear
+from graphwright.models.arithmetic import linear
 from graphwright.settings import OptimizerKind
 
 RATE_FACTOR = "learning_rate_factor"

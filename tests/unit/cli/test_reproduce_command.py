@@ -9,7 +9,7 @@ from graphwright import experiments
 from graphwright.cli import main as cli
 from graphwright.experiments import Job, Scale, expand, read_grid, reproduction, store_of, work
 from graphwright.experiments.estimate import Cost
-from graphwright.experiments.store import lock_job
+from graphwright.experiments.job import lock_job
 
 
 @pytest.mark.parametrize(

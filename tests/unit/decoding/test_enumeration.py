@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphwright.decoding import Assignment, SlotScores, decode, plain_candidates, slot_scores
-from graphwright.decoding.score import assignments
+from graphwright.decoding.slots import assignments
 from graphwright.graphs import Prediction, Vocabulary, is_isomorphic
 
 VOCABULARY = Vocabulary(("a", "b"), ("none", "single", "double"))

@@ -17,8 +17,7 @@ from pydantic import TypeAdapter
 from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
 from graphwright.experiments import Configuration, InProcess, Job, Scale, State, Store, read_grid
 from graphwright.experiments import work as work_module
-from graphwright.experiments.job import FORMAT
-from graphwright.experiments.store import JobBusyError, lock_job, read_json_object
+from graphwright.experiments.job import FORMAT, JobBusyError, lock_job, read_json_object
 from graphwright.experiments.table import markdown, measure, rows_of
 from graphwright.experiments.work import aligned_by_J, attempt, perform, run_jobs, seconds_per_sample, with_threads
 from graphwright.files import LOCK, PAUSE, is_locked
@@ -26,7 +25,7 @@ from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.model import load_model
 from graphwright.metrics import METRICS
 from graphwright.settings import Loss, Matching, Model, Run, Train
-from graphwright.settings.tasks import TASKS
+from graphwright.settings.choices import TASKS
 from graphwright.tasks.coloring import ColoringTask
 from graphwright.tasks.molecules import FingerprintTask
 from graphwright.tasks.spectra import SpectrumTask
@@ -213,7 +212,7 @@ def test_a_failure_is_put_on_record_and_tried_again(tmp_path, monkeypatch):
 LOCKING = """
 import sys
 from pathlib import Path
-from graphwright.experiments.store import lock_job
+from graphwright.experiments.job import lock_job
 with lock_job(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()

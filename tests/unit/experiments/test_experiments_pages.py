@@ -34,7 +34,7 @@ from graphwright.experiments.table import (
     rows_of,
     write_csv,
 )
-from graphwright.metrics.bootstrap import Interval, bootstrap_interval
+from graphwright.metrics.evaluation import Interval, bootstrap_interval
 from graphwright.settings import SettingsError
 from tiny import tiny_settings
 

@@ -3,7 +3,7 @@
 import torch
 
 from graphwright.known.head import SCALE, GraphVectors
-from graphwright.models.bags import Bags
+from graphwright.models.arithmetic import Bags
 
 PARTS = Bags(torch.tensor([0, 1, 3, 1, 4, 5]), torch.tensor([0, 3, 5]), 6)
 

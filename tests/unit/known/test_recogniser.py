@@ -4,7 +4,7 @@ import torch
 
 from graphwright.known import Recogniser
 from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, Tokens
-from graphwright.models.bags import Bags
+from graphwright.models.arithmetic import Bags
 from graphwright.models.relationformer import RelationDecoder, RelationHead
 from tiny import LABELLED
 

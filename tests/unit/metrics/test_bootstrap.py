@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from graphwright.metrics import Interval, bootstrap, bootstrap_interval
+from graphwright.metrics import Interval, evaluation, bootstrap_interval
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
@@ -57,7 +57,7 @@ def test_all_alike_leave_nothing_open_and_a_seed_repeats() -> None:
 def test_the_memory_bound_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(5).random(30)
     whole = bootstrap_interval(values)
-    monkeypatch.setattr(bootstrap, "DRAWS_TOGETHER", 100)
+    monkeypatch.setattr(evaluation, "DRAWS_TOGETHER", 100)
     assert bootstrap_interval(values) == whole
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from graphwright.graphs import Graph, Vocabulary, from_networkx
-from graphwright.metrics import edit, edit_distance, edit_distances, search
+from graphwright.metrics import edit, edit_distance, edit_distances
 from graphwright.metrics.pairs import GraphPairs, branch_bound
 from unit.metrics.graph_pairs import (
     COLOURS,
@@ -51,7 +51,7 @@ def test_it_is_the_least_over_all_paths(oracle, largest: int, vocabulary: Vocabu
 
 @pytest.mark.parametrize("vocabulary", [PLAIN, LABELLED], ids=["plain", "labelled"])
 def test_bounds_hold_where_the_search_gives_up(vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "WORK", 0)
+    monkeypatch.setattr(edit, "WORK", 0)
     first, second = random_pairs(7, 200, 6, vocabulary)
     found = edit_distances(first, second)
     true = [least_alignment(one, other) for one, other in zip(first, second, strict=True)]
@@ -119,7 +119,7 @@ def test_graphs_that_refinement_cannot_tell_apart_differ() -> None:
 
 
 def test_graphs_that_are_not_isomorphic_are_one_edit_apart_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "WORK", 0)
+    monkeypatch.setattr(edit, "WORK", 0)
     # Two hexagons and a ring of twelve: every node sees two like neighbours, so the bound sees nothing.
     first = from_networkx(nx.disjoint_union(nx.cycle_graph(6), nx.cycle_graph(6)))
     second = from_networkx(nx.cycle_graph(12))

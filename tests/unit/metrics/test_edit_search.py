@@ -7,7 +7,17 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from graphwright.graphs import Graph, Vocabulary
-from graphwright.metrics.edit import align_neighbourhoods, frank_wolfe, starting_alignments
+from graphwright.metrics.edit import (
+    Frontier,
+    align_neighbourhoods,
+    branch_and_bound,
+    detours,
+    frank_wolfe,
+    improve,
+    price,
+    starting_alignments,
+    swap_changes,
+)
 from graphwright.metrics.pairs import (
     GraphPairs,
     branch_bound,
@@ -18,7 +28,6 @@ from graphwright.metrics.pairs import (
     half_up,
     multiset_difference,
 )
-from graphwright.metrics.search import Frontier, branch_and_bound, detours, improve, price, swap_changes
 from unit.metrics.graph_pairs import LABELLED, PLAIN, least_alignment, random_graph, region_graph
 
 both_vocabularies = pytest.mark.parametrize("vocabulary", [PLAIN, LABELLED], ids=["plain", "labelled"])

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from graphwright.models import linear as module
-from graphwright.models.linear import Linear, linear
+from graphwright.models import arithmetic as module
+from graphwright.models.arithmetic import Linear, linear
 
 SHAPES = [(3000, 24, 40), (1, 1000, 1200), (70_000, 16, 1), (40, 160, 160)]
 

@@ -11,9 +11,8 @@ from graphwright.settings import (
     load_run,
     to_yaml,
 )
-from graphwright.settings.choices import encoders_of
+from graphwright.settings.choices import TASKS, encoders_of
 from graphwright.settings.options import options, options_of, sections
-from graphwright.settings.tasks import TASKS
 from graphwright.tasks.coloring import ColoringTask
 from graphwright.tasks.molecules import FingerprintTask
 

@@ -9,7 +9,7 @@ from graphwright.inference.export import export_model
 from graphwright.inference.model import load_model
 from graphwright.losses import graph_loss
 from graphwright.settings import Run, load_run
-from graphwright.settings.base import SettingsError
+from graphwright.settings.choices import SettingsError
 from graphwright.settings.overrides import Override
 from graphwright.tasks import task_of
 from graphwright.tasks.molecules.dataset import read_molecule

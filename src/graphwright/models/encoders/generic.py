@@ -7,8 +7,8 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from graphwright.models.arithmetic import Linear
 from graphwright.models.encoders.encoder import AttentionEncoder, Encoder, Tokens
-from graphwright.models.linear import Linear
 from graphwright.models.transformer import encoder_layers
 from graphwright.settings import ENCODERS, InputForm, Model
 

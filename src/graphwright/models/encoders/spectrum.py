@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphwright.models.arithmetic import Linear
 from graphwright.models.encoders.encoder import AttentionEncoder, Tokens
-from graphwright.models.linear import Linear
 from graphwright.models.transformer import encoder_layers
 from graphwright.settings import ENCODERS
 from graphwright.spectra.spectrum import ELEMENT_SCALES, ELEMENTS, MZ_SCALE, TOKEN_WIDTH

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from graphwright.graphs import Graph
 from graphwright.settings import Capacity, TaskSettings
-from graphwright.settings.base import Count, NotNegative
+from graphwright.settings.choices import Count, NotNegative
 from graphwright.tasks.coloring.picture import VOCABULARY, paint
 from graphwright.tasks.split import SPLITS, Split, check_split
 

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from graphwright.settings.base import Count, NotNegative, Positive, Share
-from graphwright.settings.tasks import Capacity, TaskSettings
+from graphwright.settings.choices import Capacity, Count, NotNegative, Positive, Share, TaskSettings
 
 
 class PeakTokens(StrEnum):

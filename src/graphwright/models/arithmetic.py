@@ -1,4 +1,4 @@
-"""Linear layers whose products oneDNN computes.
+"""The arithmetic of all networks: products by oneDNN, sums of rows, and where half precision ends.
 
 Torch gives the products of linear layers to MKL and convolutions to oneDNN. On processors that are not Intel's
 MKL takes a path of half the speed: an AMD EPYC (Zen 5) does 100 to 110 GFLOP/s a core with it, with oneDNN 200 to
@@ -7,12 +7,25 @@ MKL takes a path of half the speed: an AMD EPYC (Zen 5) does 100 to 110 GFLOP/s 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+from torch.nn.functional import embedding_bag
+
+
+def at_least_float32(tensor: Tensor) -> Tensor:
+    """The tensor in at least float32."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def without_autocast(device: torch.device) -> torch.autocast:
+    """A context in which products stay in the precision of their factors."""
+    return torch.autocast(device.type, enabled=False)
+
 
 WORTH_IT = 1_000_000
 """Multiplications below which a product is over before the detour has begun."""
@@ -74,3 +87,30 @@ class _Product(torch.autograd.Function):
             _product(flat.t(), rows.reshape(-1, rows.shape[-1]).t(), None) if of_weight else None,
             flat.sum(0) if of_bias and ctx.biased else None,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Rows to be added up: bag i is rows[starts[i]] up to the next start; all are below `height`."""
+
+    rows: Tensor
+    starts: Tensor
+    height: int
+
+    @classmethod
+    def of(cls, keys: Tensor, rows: Tensor, bags: int, height: int) -> Bags:
+        """rows (e,) by the bag of each, keys (e,) in ascending order, below `bags`."""
+        counts = torch.bincount(keys, minlength=bags)
+        return cls(rows, counts.cumsum(0) - counts, height)
+
+    @classmethod
+    def single(cls, bags: int) -> Bags:
+        return cls(torch.arange(bags), torch.arange(bags), bags)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """(bags, width) of values (height, width)."""
+        return embedding_bag(self.rows, values, self.starts, mode="sum")
+
+    def counts(self) -> Tensor:
+        """(bags,) how many rows each has."""
+        return torch.diff(self.starts, append=self.starts.new_tensor([len(self.rows)]))
