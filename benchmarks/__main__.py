@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from benchmarks import BENCHMARKS, LONG, Remark, Row, scaling_figure, table
 from graphwright.cli.main import guarded
-from graphwright.cli.process import DONE, SOME_FAILED, keep_freed_memory
+from graphwright.cli.shared import DONE, SOME_FAILED, keep_freed_memory
 
 PLOTTED = "scaling"
 WIDE = 1000

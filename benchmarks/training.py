@@ -18,7 +18,7 @@ from graphwright.settings.schema import ModelKind
 from graphwright.tasks import resolved, task_of
 from graphwright.training import TrainingModel, build
 from graphwright.training.assembly import StepResult
-from graphwright.training.console import Display
+from graphwright.training.log import Display
 from graphwright.training.loop import Session
 from graphwright.training.processes import threads
 

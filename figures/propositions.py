@@ -20,7 +20,7 @@ from graphwright.experiments.grid import Scale
 from graphwright.experiments.reproduction import PAGE, page_folder
 from graphwright.files import write_json
 from graphwright.graphs import Graph, GraphBatch, drawing
-from graphwright.inference.record import commit, hardware
+from graphwright.inference.export import commit, hardware
 from graphwright.losses import LossSettings
 from graphwright.matching import LearnedMatcher, Temperature
 from graphwright.models import TargetEncoder

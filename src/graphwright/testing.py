@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from graphwright.decoding import decode
 from graphwright.graphs import Graph, GraphBatch, is_isomorphic
-from graphwright.inference.build import build_predictor
+from graphwright.inference.model import build_predictor
 from graphwright.models import Inputs, Tokens, build_encoder
 from graphwright.settings import ENCODERS, TASKS, Model, Run, load_run, to_yaml
 from graphwright.tasks import SPLITS, BadInput, NamedInput, Samples, Task, resolved, task_of

@@ -11,8 +11,8 @@ from graphwright.graphs import Graph, is_isomorphic
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.tasks import SPLITS
 from graphwright.tasks.spectra import MS2Scaffold, SpectrumTask, murcko_scaffold, prepared
-from graphwright.tasks.spectra.baselines import baselines
-from graphwright.tasks.spectra.table import fold_fraction
+from graphwright.tasks.spectra.memory import baselines
+from graphwright.tasks.spectra.prepared import fold_fraction
 from graphwright.tasks.split import SPLIT_NAMES
 
 DATA = Path(__file__).parents[2] / "data" / "massbank_ms2scaffold.parquet"

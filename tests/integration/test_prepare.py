@@ -23,8 +23,7 @@ from graphwright.tasks.molecules.prepare import (
     Source,
     prepare,
 )
-from graphwright.tasks.molecules.prepare.batch import MeasuredBatch, measured_batch
-from graphwright.tasks.molecules.prepare.isolation import WorkerCrashError
+from graphwright.tasks.molecules.prepare.batch import MeasuredBatch, WorkerCrashError, measured_batch
 
 ROWS, SHARD_ROWS = 1500, 100
 POISON = "CCCCCCC"

@@ -17,10 +17,10 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
-from graphwright.cli.process import DONE, INTERRUPTED
+from graphwright.cli.shared import DONE, INTERRUPTED
 from graphwright.settings import load_run
 from graphwright.tasks import SPLITS, RejectedRow, task_of
-from graphwright.training.interrupt import Interrupts
+from graphwright.training.processes import Interrupts
 
 if TYPE_CHECKING:
     from graphwright.tasks.molecules.prepare import Engine, PreparationProgress, Prepared, PrepareSettings, Source

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from graphwright.cli.options import add_decode_option
+from graphwright.cli.shared import add_decode_option
 from graphwright.inference.decoders import decoder_named
 from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved, figure_rows
 from graphwright.inference.model import load_model

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphwright.cli.options import add_decode_option
+from graphwright.cli.shared import add_decode_option
 from graphwright.inference.model import load_model
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from graphwright import __version__
-from graphwright.cli.process import (
+from graphwright.cli.shared import (
     DONE,
     INTERNAL,
     INTERRUPTED,

@@ -15,13 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphwright.cli.options import add_decode_option
-from graphwright.cli.process import patient_bar
+from graphwright.cli.shared import add_decode_option, patient_bar
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import decoder_named
-from graphwright.inference.model import SavedModel, load_model
-from graphwright.inference.predicted import PredictedGraph
+from graphwright.inference.model import PredictedGraph, SavedModel, load_model
 from graphwright.tasks import BadInput, NamedInput, Task
 
 BATCH = 128

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from graphwright.cli.process import DONE, INTERRUPTED, SOME_FAILED, keep_freed_memory
-from graphwright.training.interrupt import Interrupts
+from graphwright.cli.shared import DONE, INTERRUPTED, SOME_FAILED, keep_freed_memory
+from graphwright.training.processes import Interrupts
 
 if TYPE_CHECKING:
     from graphwright.experiments import (

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+import os
+import shlex
 import shutil
 import sys
 import textwrap
@@ -15,22 +18,103 @@ from pathlib import Path
 from rich.console import Console
 
 from graphwright import training
-from graphwright.cli import run_folder
-from graphwright.cli.options import take_overrides
-from graphwright.cli.process import DONE, INTERRUPTED, is_first_process
+from graphwright.cli.shared import DONE, INTERRUPTED, is_first_process, take_overrides
 from graphwright.settings import (
     BUDGET,
+    CONFIG,
     Option,
     Override,
     Run,
     SettingsError,
+    is_run_folder,
     load_run,
     presets,
     sections,
+    settings_file,
 )
-from graphwright.training.console import Display
 from graphwright.training.fit import chosen
+from graphwright.training.log import Display
 from graphwright.training.processes import cores, on_cores
+
+RUNS = Path("runs")
+CONTENTS = (
+    (CONFIG, "every setting, explained"),
+    ("log.jsonl", "what happened, step by step"),
+    ("log.csv", "the same as a table"),
+    ("tensorboard", "the same for TensorBoard"),
+    ("metrics.json", "the last validation"),
+    ("samples.png", "pictures, predictions and truth"),
+    ("checkpoints/best.json", "the best model so far"),
+    ("checkpoints/last.json", "the last state, from which a run goes on"),
+)
+
+
+def default_folder(source: str) -> Path:
+    """Where a run goes if nobody says: runs/NAME, after the preset, the file or the run that it starts from."""
+    path = settings_file(source)
+    # Every run's file has the same name: the folder's is the telling one.
+    of_a_run = is_run_folder(source) or path.name == CONFIG
+    return RUNS / (path.parent.resolve().name if of_a_run else Path(source).stem)
+
+
+def folder_to_resume(source: str) -> Path:
+    """A run folder is its own; a preset or a file stands for the folder that it trains in by default."""
+    return Path(source) if is_run_folder(source) else default_folder(source)
+
+
+def last_step(folder: Path) -> int | None:
+    """The step of the last checkpoint, if there is one that can be read."""
+    try:
+        return int(json.loads((folder / "checkpoints" / "last.json").read_text())["facts"]["progress"]["step"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def refuse_used(folder: Path) -> None:
+    """A new run needs a folder of its own."""
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder} is a file, not a folder: choose another with --out DIR")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    step = last_step(folder)
+    if step is None:
+        raise SettingsError(
+            f"{folder} is not empty and holds no checkpoint: choose another with --out DIR, or empty it"
+        )
+    raise SettingsError(
+        f"{folder} already holds a run, at step {step:,}: go on with `{resume_command(folder)}`, "
+        "or start a new one elsewhere with --out DIR"
+    )
+
+
+def refuse_unstarted(folder: Path) -> int:
+    """Only a run with a checkpoint can be resumed; returns its step."""
+    if not folder.is_dir():
+        raise SettingsError(f"{folder} does not exist, so there is nothing to resume: start it without --resume")
+    step = last_step(folder)
+    if step is None:
+        raise SettingsError(
+            f"{folder} holds no checkpoint, so there is nothing to resume: start again with --out DIR"
+        )
+    return step
+
+
+def explicit_path(folder: Path) -> str:
+    """A folder's name that cannot be taken for a preset's."""
+    return str(folder) if len(folder.parts) > 1 else os.path.join(os.curdir, folder)
+
+
+def resume_command(folder: Path) -> str:
+    """What to type to go on with the run in a folder."""
+    return f"graphwright train {shlex.quote(explicit_path(folder))} --resume"
+
+
+def folder_contents(folder: Path) -> list[str]:
+    """A line for everything that a run left in its folder."""
+    there = [(str(folder / name), meaning) for name, meaning in CONTENTS if (folder / name).exists()]
+    width = max((len(path) for path, _ in there), default=0)
+    return [f"  {path:<{width}}  {meaning}" for path, meaning in there]
+
 
 OWN = ("--out", "--resume", "--list", "--help")
 CHANGEABLE = (
@@ -143,35 +227,35 @@ def _draw_samples(folder: Path, console: Console) -> None:
 
 def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:
     load_run(source, overrides)  # errors in the settings come before those about folders
-    folder = out or run_folder.default_folder(source)
-    run_folder.refuse_used(folder)
+    folder = out or default_folder(source)
+    refuse_used(folder)
     plan = chosen(source, overrides)
     return PlannedRun(plan.run, folder, None, plan.lines)
 
 
 def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:
-    folder = out or run_folder.folder_to_resume(source)
-    first = run_folder.refuse_unstarted(folder)
+    folder = out or folder_to_resume(source)
+    first = refuse_unstarted(folder)
     for override in overrides:
         if override.option.key not in CHANGEABLE:
             raise SettingsError(
                 f"{override.shown} cannot change when a run is resumed, only {', '.join(CHANGEABLE)} can; "
                 "for anything else start a new run with --out DIR"
             )
-    return PlannedRun(load_run(run_folder.explicit(folder), overrides), folder, first)
+    return PlannedRun(load_run(explicit_path(folder), overrides), folder, first)
 
 
 def _interrupted(folder: Path) -> str:
-    step = run_folder.last_step(folder)
+    step = last_step(folder)
     if step is None:
         return "interrupted before anything was saved: give the same command again"
-    return f"interrupted; step {step:,} is saved. Go on with:\n  {run_folder.resume_command(folder)}"
+    return f"interrupted; step {step:,} is saved. Go on with:\n  {resume_command(folder)}"
 
 
 def _summary(plan: PlannedRun, trained: training.Trained) -> list[str]:
     progress, metrics = trained.progress, trained.metrics
     if progress.step == plan.first:
-        extend = f"{run_folder.resume_command(plan.folder)} --train.minutes {progress.seconds / 60 + 30:.0f}"
+        extend = f"{resume_command(plan.folder)} --train.minutes {progress.seconds / 60 + 30:.0f}"
         return [
             f"nothing was left to do: this run is complete. Give it half an hour more, for instance:\n  {extend}"
         ]
@@ -189,8 +273,8 @@ def _summary(plan: PlannedRun, trained: training.Trained) -> list[str]:
         )
     return [
         *lines,
-        *run_folder.contents(plan.folder),
-        f"next: graphwright evaluate {run_folder.explicit(plan.folder)}",
+        *folder_contents(plan.folder),
+        f"next: graphwright evaluate {explicit_path(plan.folder)}",
     ]
 
 

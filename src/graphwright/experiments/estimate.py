@@ -17,7 +17,7 @@ from graphwright.experiments.job import Job, State, Store, read_json_object
 from graphwright.experiments.work import evaluate_untrained, with_threads
 from graphwright.files import write_json
 from graphwright.inference import evaluate_predictor
-from graphwright.inference.record import hardware
+from graphwright.inference.export import hardware
 from graphwright.models import inputs_to
 from graphwright.settings import Accelerator, Run
 from graphwright.tasks import resolved, task_of

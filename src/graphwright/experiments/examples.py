@@ -22,8 +22,8 @@ from graphwright.experiments.reproduction import (
 from graphwright.experiments.table import RECORDS, measure
 from graphwright.files import SHIPPED_MODELS
 from graphwright.inference import evaluate_saved
+from graphwright.inference.export import run_record
 from graphwright.inference.model import SavedModel, load_model, shipped_names
-from graphwright.inference.record import run_record
 from graphwright.parallel import Engine, Stopped
 from graphwright.report import comparison_sheet, pick_examples
 from graphwright.settings import TaskSettings

@@ -33,8 +33,8 @@ from graphwright.experiments.job import (
 from graphwright.files import write_json
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
+from graphwright.inference.export import commit, hardware, run_record
 from graphwright.inference.model import SavedModel, load_model
-from graphwright.inference.record import commit, hardware, run_record
 from graphwright.metrics import METRICS, Report, evaluate_graphs
 from graphwright.metrics.metric import HEADLINES, Values
 from graphwright.parallel import Engine, Lost, Stopped

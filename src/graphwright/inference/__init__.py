@@ -1,10 +1,8 @@
 """Trained models: loading, predicting, evaluating, handing on."""
 
-from graphwright.inference.build import build_predictor
 from graphwright.inference.decoders import DECODERS, Decoder
 from graphwright.inference.evaluate import Evaluated, Evaluation, evaluate_predictor, evaluate_saved
-from graphwright.inference.model import SavedModel, load_model
-from graphwright.inference.predicted import PredictedGraph
+from graphwright.inference.model import PredictedGraph, SavedModel, build_predictor, load_model
 
 __all__ = [
     "DECODERS",

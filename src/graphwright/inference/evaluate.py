@@ -21,7 +21,7 @@ from graphwright.losses import LossSettings, matching_problem
 from graphwright.metrics import METRICS, AlignedSlots, Report, bootstrap_interval, evaluate_graphs
 from graphwright.models import inputs_to
 from graphwright.tasks import Extra, Samples, Split
-from graphwright.tasks.membership import Membership, molecule_means
+from graphwright.tasks.split import Membership, molecule_means
 from graphwright.transport import aligning_plan, round_to_permutation
 
 SECONDS = {

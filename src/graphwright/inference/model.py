@@ -1,9 +1,11 @@
-"""A trained predictor by name: a run folder, a shipped model, or a model file."""
+"""A trained predictor by name, a run folder, a shipped model or a model file, and the graphs it predicts."""
 
 from __future__ import annotations
 
+import base64
+import html
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,20 +15,143 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from graphwright.decoding import Formula, harden
+from graphwright.decoding.candidates import Candidate
 from graphwright.files import SHIPPED_MODELS
-from graphwright.graphs import Prediction, Vocabulary
+from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.inference import checkpoint as checkpoints
-from graphwright.inference.build import build_predictor, slots
 from graphwright.inference.checkpoint import CheckpointError, expanded
 from graphwright.inference.decoders import PLAIN, PREDICTING, Question, decoder_named, default_decoder
-from graphwright.inference.predicted import PredictedGraph
-from graphwright.known import Known, Library, Memory, Placement, Recalling
-from graphwright.models import GraphPredictor
-from graphwright.settings import MATCHINGS, Run
+from graphwright.known import Known, Library, Memory, Placement, Recalling, Recogniser
+from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, TokenSlots
+from graphwright.models.arithmetic import Bags
+from graphwright.models.decoder import kept_tokens
+from graphwright.models.relationformer import RelationDecoder, RelationHead
+from graphwright.settings import MATCHINGS, PairKind, Run
+from graphwright.settings.schema import ModelKind, SlotKind
 from graphwright.tasks import Split, Task, known_graphs, task_of
 
 if TYPE_CHECKING:
     from graphwright.inference.evaluate import Evaluated
+
+
+def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor:
+    """The predictor, freshly initialised.
+
+    known_parts: what the graphs have in common that it learns to recognise; to load weights none are needed.
+    """
+    model, task = run.model, task_of(run.task)
+    encoder = task.encoder(model)
+    sizes = (task.capacity, model.width, model.layers, model.heads, model.dropout, model.encoder_width)
+    recogniser = None
+    if model.known_graphs:
+        parts = known_parts or Bags.single(model.known_graphs)
+        recogniser = Recogniser(model.encoder_width, parts)
+    if model.kind is ModelKind.RELATIONFORMER:
+        relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
+        return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)
+    decoder = (
+        NodeDecoder(*sizes)
+        if model.slots is SlotKind.LEARNED
+        else TokenSlots(task.capacity, model.spare_slots, *sizes[1:])
+    )
+    head = GraphHead(
+        model.width,
+        model.head_width,
+        task.vocabulary,
+        diffusion=task.diffusion,
+        product=model.pairs is PairKind.PRODUCT,
+    )
+    return GraphPredictor(encoder, decoder, head, recogniser)
+
+
+def slots(run: Run) -> int:
+    """How many slots the predictor has."""
+    capacity = task_of(run.task).capacity
+    return capacity if run.model.slots is SlotKind.LEARNED else kept_tokens(capacity) + run.model.spare_slots
+
+
+NOT_VALID = "not a valid molecule"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictedGraph:
+    """A predicted graph and the model's probability of it.
+
+    That is of exactly these decisions, slots taken as independent, or of this graph among those recognised.
+
+    candidates: the most probable distinct graphs, this one first, where they were asked for.
+    task: whose graph it is, which can write and draw it.
+    """
+
+    graph: Graph
+    confidence: float
+    candidates: tuple[Candidate, ...] = ()
+    task: Task | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str | None:
+        """The graph in the notation of its task, such as SMILES; None where there is none."""
+        return self._text(self.graph, self.candidates[0].text if self.candidates else None)
+
+    def __str__(self) -> str:
+        return f"{self._shown(self.graph, self.text)}  (confidence {_percent(self.confidence)})"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def _repr_svg_(self) -> str:
+        """The drawing, for a notebook."""
+        return self._svg(self.graph, f"confidence {_percent(self.confidence)}", self.text)
+
+    def _repr_html_(self) -> str:
+        """The drawing, and the candidates as a table where there are several."""
+        drawn = f"<div>{_image(self._repr_svg_(), str(self))}</div>"
+        if len(self.candidates) < 2:
+            return drawn
+        checked = any(each.checked is not None for each in self.candidates)
+        headings = ["", "graph", "", "probability", "share", *(["same fingerprint"] if checked else [])]
+        head = "".join(f"<th>{heading}</th>" for heading in headings)
+        rows = "".join(self._row(rank, each, checked) for rank, each in enumerate(self.candidates, 1))
+        return f"{drawn}<table><tr>{head}</tr>{rows}</table>"
+
+    def _row(self, rank: int, candidate: Candidate, checked: bool) -> str:
+        text = self._text(candidate.graph, candidate.text)
+        shown = html.escape(self._shown(candidate.graph, text))
+        cells = [
+            str(rank),
+            _image(self._svg(candidate.graph, "", text), shown, width=160),
+            shown,
+            _percent(candidate.probability),
+            _percent(candidate.share),
+            *(["yes" if candidate.checked else "no"] if checked else []),
+        ]
+        return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+    def _text(self, graph: Graph, text: str | None) -> str | None:
+        return text or (None if self.task is None else self.task.text(graph))
+
+    def _shown(self, graph: Graph, text: str | None) -> str:
+        """The notation, or the labels; those also where the notation has nothing to say of the graph."""
+        if text is None and self.task is not None and self.task.ranked:
+            return f"{graph}, {NOT_VALID}"
+        return text or str(graph)
+
+    def _svg(self, graph: Graph, title: str, text: str | None) -> str:
+        if self.task is None:
+            raise ValueError("a graph without its task cannot be drawn: see graphwright.graphs.draw")
+        return self.task.svg(graph, title, text)
+
+
+def _image(svg: str, text: str, width: int | None = None) -> str:
+    """Of its own, so that the names inside two drawings do not meet."""
+    code = base64.b64encode(svg.encode()).decode()
+    size = "" if width is None else f' width="{width}"'
+    return f'<img alt="{html.escape(text, quote=True)}"{size} src="data:image/svg+xml;base64,{code}">'
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
 
 MODEL_NAME = "model"
 PREDICTOR = "model.predictor."

@@ -2,8 +2,7 @@
 
 from graphwright.known.decoding import Known, Placement, known_candidates
 from graphwright.known.head import Recogniser, Recognition
-from graphwright.known.library import Library
-from graphwright.known.memory import Memory, Recalling
+from graphwright.known.library import Library, Memory, Recalling
 
 __all__ = [
     "Known",

@@ -2,9 +2,7 @@
 
 from graphwright.settings import TaskSettings
 from graphwright.tasks.likeness import Likeness
-from graphwright.tasks.membership import Membership
-from graphwright.tasks.resolved import Resolved, known_graphs, resolve, resolved
-from graphwright.tasks.split import SPLITS, Split
+from graphwright.tasks.split import SPLITS, Membership, Split
 from graphwright.tasks.task import (
     BadInput,
     Baseline,
@@ -13,9 +11,13 @@ from graphwright.tasks.task import (
     Extra,
     NamedInput,
     RejectedRow,
+    Resolved,
     Samples,
     Task,
+    known_graphs,
     register_task,
+    resolve,
+    resolved,
     task_of,
 )
 

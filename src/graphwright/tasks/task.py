@@ -19,16 +19,16 @@ from torch.utils.data import Dataset, Sampler
 from graphwright.decoding import Candidates, Formula
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, draw, layout
 from graphwright.known import Library
-from graphwright.known.memory import Bag, Memory
+from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, build_encoder
-from graphwright.settings import TASKS, DataSettings, InputForm, Model, Override, TaskSettings
+from graphwright.settings import TASKS, DataSettings, InputForm, Model, Override, Run, TaskSettings
 from graphwright.tasks.likeness import Likeness
-from graphwright.tasks.membership import Membership
-from graphwright.tasks.split import Split
+from graphwright.tasks.split import Membership, Split
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 LONGEST_STEM = 60
 Positions = NDArray[np.float64]
@@ -553,3 +553,38 @@ def _shares(counts: Counter[str], most: int = 8) -> str:
     shown = ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.most_common(most))
     rest = f" and {len(counts) - most:,} more" if len(counts) > most else ""
     return (shown + rest) or "none"
+
+
+MOST_KNOWN = 20_000
+"""Training samples whose graphs count: the first so many."""
+
+
+def known_graphs(task: Task) -> Library:
+    """The distinct graphs of the training data, in the order in which they come."""
+    data = task.data("train")
+    return Library.of((data.graph(index) for index in range(min(len(data), MOST_KNOWN))), task.capacity)
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """A run with everything named that its task and its model otherwise read off the data.
+
+    library: the known graphs that were counted for it, where it recognises any: they need not be read again.
+    """
+
+    run: Run
+    library: Library | None
+
+
+def resolved(run: Run) -> Run:
+    return resolve(run).run
+
+
+def resolve(run: Run) -> Resolved:
+    """Read off the data what a run's settings leave open."""
+    task = task_of(run.task)
+    settings, encoder = task.resolved(), task.resolved_encoder(run.model)
+    library = known_graphs(task_of(settings)) if run.loss.recognition else None
+    known = 0 if library is None else len(library)
+    model = run.model.model_copy(update={"encoder": encoder, "known_graphs": known})
+    return Resolved(run.model_copy(update={"task": settings, "model": model}), library)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
-from graphwright.inference.build import build_predictor, slots
+from graphwright.inference.model import build_predictor, slots
 from graphwright.known import Library
 from graphwright.known.head import Recognition, shared_parts
 from graphwright.losses import GraphLoss, LossSettings, graph_loss

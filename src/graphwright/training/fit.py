@@ -15,7 +15,7 @@ from rich.console import Console
 from graphwright.inference.model import SavedModel, load_model
 from graphwright.settings import Override, Run, SettingsError, data_settings, load_run, options
 from graphwright.tasks import Choice, task_of
-from graphwright.training.console import Display
+from graphwright.training.log import Display
 from graphwright.training.loop import train
 
 

@@ -19,18 +19,16 @@ from torch.utils.data import DataLoader
 from graphwright.graphs import GraphBatch
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.evaluate import evaluate_predictor
+from graphwright.inference.export import provenance, sessions_of
 from graphwright.inference.model import load_model
-from graphwright.inference.record import provenance, sessions_of
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
 from graphwright.tasks import Batches, Samples, resolve, task_of
 from graphwright.training.assembly import StepResult, build, term_names
-from graphwright.training.console import Display
-from graphwright.training.interrupt import Interrupts, leave_interrupts_to_parent
-from graphwright.training.log import RunLog, Window
+from graphwright.training.log import Display, RunLog, Window
 from graphwright.training.optimizer import RATE_FACTOR, WeightAverage, build_optimizer
-from graphwright.training.processes import in_this_process
+from graphwright.training.processes import Interrupts, in_this_process, leave_interrupts_to_parent
 from graphwright.training.schedule import Budget, StepOrder, learning_rate
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
 

@@ -13,7 +13,7 @@ from graphwright.tasks import task_of
 from graphwright.tasks.coloring.picture import PixelLikeness, shrunk
 from graphwright.tasks.likeness import EncoderLikeness
 from graphwright.tasks.molecules.fingerprint import FingerprintLikeness, bit_matrix
-from graphwright.tasks.spectra.baselines import SpectrumLikeness
+from graphwright.tasks.spectra.memory import SpectrumLikeness
 from tiny_molecules import SMILES
 
 GENERATOR = GetMorganGenerator(radius=2, fpSize=2048)

@@ -8,7 +8,7 @@ from benchmarks.training import WARM_UP, _TimedSession, measure_loop, with_match
 from graphwright.inference.checkpoint import load
 from graphwright.settings import MATCHINGS
 from graphwright.training import train
-from graphwright.training.console import Display
+from graphwright.training.log import Display
 from tiny import tiny_settings
 
 TINY = tiny_settings(task={"samples": 100}, train={"steps": 3, "batch_size": 4})

@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from graphwright.cli import process
-from graphwright.training.console import SHOWN, Display
+from graphwright.cli import shared
+from graphwright.training.log import SHOWN, Display
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ from graphwright.training.console import SHOWN, Display
 )
 def test_a_bar_is_shown_to_a_person_who_has_waited(monkeypatch, patience, terminal, shown):
     screen = io.StringIO()
-    monkeypatch.setattr(process, "PATIENCE", patience)
+    monkeypatch.setattr(shared, "PATIENCE", patience)
     monkeypatch.setattr(
-        process, "Console", lambda **_: Console(file=screen, force_terminal=terminal, width=80, _environ={})
+        shared, "Console", lambda **_: Console(file=screen, force_terminal=terminal, width=80, _environ={})
     )
-    with process.patient_bar("predicting", 4) as advance:
+    with shared.patient_bar("predicting", 4) as advance:
         advance(3)
     assert ("predicting" in screen.getvalue()) == shown
     assert ("3/4" in screen.getvalue()) == shown

@@ -11,7 +11,7 @@ import pytest
 
 from graphwright import report, training
 from graphwright.cli import main as cli
-from graphwright.cli.options import take_overrides
+from graphwright.cli.shared import take_overrides
 from graphwright.cli.train import CHANGEABLE, OWN
 from graphwright.settings import Override, Run, SettingsError, load_run, options, presets, sections, to_yaml
 from graphwright.training.state import Progress

@@ -9,8 +9,7 @@ from PIL import Image
 from rdkit import Chem
 
 from graphwright.graphs import Graph
-from graphwright.inference.model import load_model
-from graphwright.inference.predicted import PredictedGraph
+from graphwright.inference.model import PredictedGraph, load_model
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@
 import shutil
 import subprocess
 
-from graphwright.inference import record
+from graphwright.inference import export
 
 
 def test_a_change_anywhere_under_src_marks_the_commit(tmp_path, monkeypatch):
-    module = tmp_path / "src" / "graphwright" / "inference" / "record.py"
+    module = tmp_path / "src" / "graphwright" / "inference" / "export.py"
     module.parent.mkdir(parents=True)
-    shutil.copy(record.__file__, module)
+    shutil.copy(export.__file__, module)
     other = tmp_path / "src" / "graphwright" / "other.py"
     other.write_text("ONE = 1\n")
 
@@ -19,9 +19,9 @@ def test_a_change_anywhere_under_src_marks_the_commit(tmp_path, monkeypatch):
     git("init", "--quiet")
     git("add", "--all")
     git("commit", "--quiet", "--message", "first")
-    monkeypatch.setattr(record, "__file__", str(module))
-    clean = record.commit()
+    monkeypatch.setattr(export, "__file__", str(module))
+    clean = export.commit()
     assert clean is not None
     assert not clean.endswith("+")
     other.write_text("ONE = 2\n")
-    assert record.commit() == clean + "+"
+    assert export.commit() == clean + "+"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from graphwright.known.memory import Memory, bag
+from graphwright.known.library import Memory, bag
 
 WORDS = 12
 

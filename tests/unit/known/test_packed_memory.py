@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from graphwright.known.memory import Memory, bag
+from graphwright.known.library import Memory, bag
 
 
 def memory(words: int = 2**16) -> Memory:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from graphwright.metrics import Interval, evaluation, bootstrap_interval
+from graphwright.metrics import Interval, bootstrap_interval, evaluation
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])

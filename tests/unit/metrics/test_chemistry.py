@@ -6,7 +6,7 @@ import pytest
 from graphwright.graphs import Graph
 from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.metrics import skeleton
-from graphwright.metrics.chemistry import chemistry_metrics, fingerprint
+from graphwright.tasks.molecules.targets import chemistry_metrics, fingerprint
 
 pytest.importorskip("rdkit")
 

@@ -14,13 +14,13 @@ from graphwright.spectra import (
     SpectrumError,
     annotate,
     annotate_parquet,
-    annotated,
     annotated_tokens,
     clean,
     load_annotated,
     most_intense,
     raw_tokens,
     read_spectra,
+    subformulas,
 )
 
 CAFFEINE = {"mzs": [83.0604, 110.0713, 150.0, 195.0877], "intensities": [0.1, 0.2, 0.05, 1.0]}
@@ -53,7 +53,7 @@ def source(tmp_path):
 
 @pytest.mark.parametrize("rows_at_once", [1, 2, 1000])
 def test_a_file_is_annotated_as_its_spectra_are(source, tmp_path, monkeypatch, rows_at_once):
-    monkeypatch.setattr(annotated, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(subformulas, "ROWS_AT_ONCE", rows_at_once)
     target = tmp_path / "annotated.parquet"
     summary = annotate_parquet(source, target)
     assert (summary.rows, summary.annotated, summary.unknown, summary.failed) == (5, 4, 1, 0)

@@ -243,9 +243,9 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path):
 
 
 def test_an_endless_line_is_refused(tmp_path, monkeypatch):
-    from graphwright.spectra.files import source
+    from graphwright.spectra.files import record
 
-    monkeypatch.setattr(source, "LINE_LIMIT", 1000)
+    monkeypatch.setattr(record, "LINE_LIMIT", 1000)
     path = tmp_path / "x.mgf"
     path.write_text("# fine\n" + "x" * 1001)
     with pytest.raises(SpectrumError, match="line 2: a line of more than 1,000"):

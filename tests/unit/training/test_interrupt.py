@@ -7,8 +7,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from graphwright.training.console import Display
-from graphwright.training.interrupt import SIGNALS, Interrupts, leave_interrupts_to_parent
+from graphwright.training.log import Display
+from graphwright.training.processes import SIGNALS, Interrupts, leave_interrupts_to_parent
 
 
 @pytest.fixture(autouse=True)

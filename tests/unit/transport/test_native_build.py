@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from graphwright.transport import sinkhorn
-from graphwright.transport.native import build, library
-from graphwright.transport.native.build import BuildError
-from graphwright.transport.native.library import load_kernels
+from graphwright.transport.native import library
+from graphwright.transport.native.library import BuildError, load_kernels
 
 needs_kernels = pytest.mark.skipif(load_kernels() is None, reason="no compiled kernels here")
 
@@ -40,19 +39,19 @@ def test_a_compiler_that_rejects_the_source_says_which_and_why(monkeypatch, tmp_
     monkeypatch.setenv("CXX", str(compiler))
     monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
     with pytest.raises(BuildError, match=r"compiler failed: kernels\.cpp:1: error: no vectors"):
-        build.build_library()
+        library.build_library()
     assert not list((tmp_path / "cache").iterdir())
 
 
 def test_a_missing_compiler_is_named(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(BuildError, match="no-such-compiler"):
-        build.build_library()
+        library.build_library()
 
 
 @needs_kernels
 def test_a_damaged_library_in_the_cache_is_built_anew(monkeypatch, tmp_path):
-    good = build.build_library()
+    good = library.build_library()
     compiler = tmp_path / "compiler"
     compiler.write_text(
         f'#!/bin/sh\n[ "$1" = --version ] && exit 0\nwhile [ "$1" != -o ]; do shift; done\ncp "{good}" "$2"\n'
@@ -60,7 +59,7 @@ def test_a_damaged_library_in_the_cache_is_built_anew(monkeypatch, tmp_path):
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
-    damaged = build.build_library()
+    damaged = library.build_library()
     damaged.write_bytes(b"half a libra")
     load_kernels.cache_clear()
     try:
@@ -76,9 +75,9 @@ def test_without_a_home_the_cache_is_asked_for(monkeypatch):
 
     for name in ("GRAPHWRIGHT_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, "")
-    monkeypatch.setattr(build.Path, "home", homeless)
+    monkeypatch.setattr(library.Path, "home", homeless)
     with pytest.raises(BuildError, match="GRAPHWRIGHT_CACHE"):
-        build.build_library()
+        library.build_library()
 
 
 def test_kernels_can_be_switched_off(monkeypatch):

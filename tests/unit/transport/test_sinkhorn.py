@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphwright.transport import Divergence, EdgeTerm, MatchingProblem, mirror_descent, project, sinkhorn
-from graphwright.transport.mirror_descent import SAFE_SCALING
+from graphwright.transport.solvers import SAFE_SCALING
 
 
 def algorithm_1(cost, epsilon, iterations):

@@ -25,8 +25,8 @@ from graphwright.transport import (
     sinkhorn,
     uniform_plan,
 )
-from graphwright.transport.conditional_gradient import _exact_step
 from graphwright.transport.divergences import safe_log
+from graphwright.transport.solvers import _exact_step
 
 
 def make_problem(

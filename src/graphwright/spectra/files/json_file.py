@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from graphwright.spectra.files.record import Fields, plain_key
-from graphwright.spectra.files.source import LINE_LIMIT, SpectrumSource
+from graphwright.spectra.files.record import LINE_LIMIT, Fields, SpectrumSource, plain_key
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
 
 CHUNK = 2**16

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwright.spectra.files.record import PEAK_LIMIT, Fields
-from graphwright.spectra.files.source import SpectrumSource
+from graphwright.spectra.files.record import PEAK_LIMIT, Fields, SpectrumSource
 from graphwright.spectra.spectrum import Floats, Origin, Spectrum, SpectrumError
 
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from graphwright.spectra.files.json_file import read_json
 from graphwright.spectra.files.mzml import read_mzml
-from graphwright.spectra.files.source import SIZE_LIMIT, SpectrumSource
+from graphwright.spectra.files.record import SIZE_LIMIT, SpectrumSource
 from graphwright.spectra.files.tables import read_massspecgym, read_parquet
 from graphwright.spectra.files.text import read_massbank, read_mgf, read_msp
 from graphwright.spectra.spectrum import Spectrum, SpectrumError

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphwright.spectra.files.record import Fields, parse_number
-from graphwright.spectra.files.source import SpectrumSource
+from graphwright.spectra.files.record import Fields, SpectrumSource, parse_number
 from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError
 
 COLUMNS = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphwright.spectra.files.record import TEXT_LIMIT, Record, plain_key
-from graphwright.spectra.files.source import SpectrumSource
+from graphwright.spectra.files.record import TEXT_LIMIT, Record, SpectrumSource, plain_key
 from graphwright.spectra.spectrum import Spectrum, SpectrumError
 
 

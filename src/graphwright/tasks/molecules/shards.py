@@ -20,8 +20,7 @@ from torch import Tensor
 from graphwright.graphs import GraphBatch, Vocabulary
 from graphwright.graphs.molecules import molecule_vocabulary
 from graphwright.tasks.molecules.dataset import MoleculeSample, collate_molecules
-from graphwright.tasks.molecules.prepare.folder import SHARDS, Manifest, ManifestError, read_manifest
-from graphwright.tasks.molecules.prepare.shard_file import ShardRecord
+from graphwright.tasks.molecules.prepare.folder import SHARDS, Manifest, ManifestError, ShardRecord, read_manifest
 from graphwright.tasks.split import SPLITS, Split, check_split
 from graphwright.tasks.task import Batches, Samples
 

@@ -1,10 +1,8 @@
 """Spectra: from a tandem mass spectrum to the scaffold of the molecule."""
 
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample
-from graphwright.tasks.spectra.encoded import EncodedSpectrum, encode
-from graphwright.tasks.spectra.prepared import Scaffold, murcko_scaffold
-from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask, TrainingUnit
-from graphwright.tasks.spectra.table import SpectrumTable, read_spectrum_table
+from graphwright.tasks.spectra.encoded import EncodedSpectrum, PeakTokens, SpectrumTask, TrainingUnit, encode
+from graphwright.tasks.spectra.prepared import Scaffold, SpectrumTable, murcko_scaffold, read_spectrum_table
 from graphwright.tasks.spectra.task import MS2Scaffold
 
 __all__ = [

@@ -13,10 +13,11 @@ from graphwright.decoding import Formula
 from graphwright.graphs import Graph, GraphBatch, Vocabulary, refinement_hash
 from graphwright.models import SpectrumInputs
 from graphwright.spectra import annotated_tokens, most_intense
-from graphwright.tasks.membership import Membership
 from graphwright.tasks.molecules.dataset import padded_graphs
 from graphwright.tasks.spectra.encoded import (
     EncodedSpectrum,
+    PeakTokens,
+    SpectrumTask,
     adduct_code,
     bound,
     precursor_token,
@@ -24,8 +25,8 @@ from graphwright.tasks.spectra.encoded import (
     stack,
     vary,
 )
-from graphwright.tasks.spectra.settings import PeakTokens, SpectrumTask
-from graphwright.tasks.spectra.table import SpectrumTable, element_codes
+from graphwright.tasks.spectra.prepared import SpectrumTable, element_codes
+from graphwright.tasks.split import Membership
 from graphwright.tasks.task import RejectedRow, Samples
 
 

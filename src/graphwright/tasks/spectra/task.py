@@ -17,15 +17,16 @@ from graphwright.files import columns_of
 from graphwright.graphs import Graph, Vocabulary
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.known import Library
-from graphwright.known.memory import Bag, Memory
+from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, SpectrumInputs
 from graphwright.settings import DataSettings, InputForm
 from graphwright.spectra import Spectrum, parse_formula
 from graphwright.tasks.molecules.targets import MoleculeTask, data_overrides, depiction, draw_structure
-from graphwright.tasks.spectra.baselines import SpectrumLikeness, baselines
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample, spectrum_statistics
 from graphwright.tasks.spectra.encoded import (
     EncodedSpectrum,
+    SpectrumTask,
+    TrainingUnit,
     bounds_of,
     describe,
     is_one_spectrum,
@@ -33,10 +34,8 @@ from graphwright.tasks.spectra.encoded import (
     remarks,
     spectrum_batch,
 )
-from graphwright.tasks.spectra.memory import bags_of_words, spectrum_memory
-from graphwright.tasks.spectra.prepared import find_spectra, structure_of
-from graphwright.tasks.spectra.settings import SpectrumTask, TrainingUnit
-from graphwright.tasks.spectra.table import SpectrumTable, read_spectrum_table
+from graphwright.tasks.spectra.memory import SpectrumLikeness, bags_of_words, baselines, spectrum_memory
+from graphwright.tasks.spectra.prepared import SpectrumTable, find_spectra, read_spectrum_table, structure_of
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import BadInput, Baseline, NamedInput, register_task
 

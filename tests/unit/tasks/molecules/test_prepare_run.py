@@ -26,7 +26,7 @@ from graphwright.tasks.molecules.prepare import (
     read_manifest,
 )
 from graphwright.tasks.molecules.prepare import run as run_module
-from graphwright.tasks.molecules.prepare.duplicates import repeated_rows
+from graphwright.tasks.molecules.prepare.folder import repeated_rows
 
 SETTINGS = PrepareSettings(shard_rows=20, list_rejected=True)
 BAD = ["", "C.C", "nonsense", "C" * 40, "[CH2]C"]

@@ -18,7 +18,6 @@ from graphwright.tasks.molecules import FingerprintTask, active_bits, find_data
 from graphwright.tasks.molecules.fingerprint import active_bits_and_centres
 from graphwright.tasks.molecules.prepare import InProcess, ManifestError, PrepareSettings, Source, prepare
 from graphwright.tasks.molecules.prepare import folder as folder_module
-from graphwright.tasks.molecules.prepare import shard_file as shard_file_module
 from graphwright.tasks.molecules.shards import ShardDataset
 
 
@@ -28,7 +27,7 @@ def folder(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("shards")
     pq.write_table(pq.read_table(find_data("qm9")).slice(0, 600), path / "qm9.parquet")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shard_file_module, "BLOCK_ROWS", 16)
+        patch.setattr(folder_module, "BLOCK_ROWS", 16)
         manifest = folder_module.Manifest.of
         patch.setattr(
             folder_module.Manifest,

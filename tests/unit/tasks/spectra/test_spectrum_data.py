@@ -12,8 +12,7 @@ from graphwright.spectra.spectrum import ELEMENT_SCALES
 from graphwright.tasks import task_of
 from graphwright.tasks.spectra import MS2Scaffold, NoSpectrumError, SpectrumTask, read_spectrum_table
 from graphwright.tasks.spectra.encoded import encode_as, vary
-from graphwright.tasks.spectra.prepared import prepared
-from graphwright.tasks.spectra.table import fold_fraction
+from graphwright.tasks.spectra.prepared import fold_fraction, prepared
 from tiny_spectra import FOLDS, SPECTRA, rows, write_spectra
 
 

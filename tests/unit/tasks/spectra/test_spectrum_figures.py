@@ -8,9 +8,9 @@ import pytest
 from graphwright.graphs import is_isomorphic
 from graphwright.metrics import bootstrap_interval, evaluate_graphs
 from graphwright.tasks import Extra
-from graphwright.tasks.membership import Membership, molecule_means
 from graphwright.tasks.spectra import MS2Scaffold, SpectrumTask
-from graphwright.tasks.spectra.baselines import baselines
+from graphwright.tasks.spectra.memory import baselines
+from graphwright.tasks.split import Membership, molecule_means
 from tiny_spectra import rows, write_spectra
 
 

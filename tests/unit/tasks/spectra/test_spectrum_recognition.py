@@ -13,12 +13,12 @@ from graphwright.inference.export import export_model
 from graphwright.inference.model import load_model
 from graphwright.known import Library
 from graphwright.known.head import SMOOTHING, Recognition
-from graphwright.known.memory import WEIGHT, Recalling
+from graphwright.known.library import WEIGHT, Recalling
 from graphwright.settings import Run
 from graphwright.tasks import resolved
 from graphwright.tasks.spectra import SpectrumDataset
 from graphwright.training import build
-from graphwright.training.console import Display
+from graphwright.training.log import Display
 from graphwright.training.loop import Session
 from resuming import assert_resumes_exactly
 

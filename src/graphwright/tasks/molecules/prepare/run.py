@@ -17,19 +17,25 @@ from graphwright.tasks.molecules.prepare.batch import (
     RowBatch,
     SourceRow,
     UsageTotal,
+    Work,
     measured_batch,
+    prepared_batches,
 )
-from graphwright.tasks.molecules.prepare.duplicates import remove_duplicates
 from graphwright.tasks.molecules.prepare.folder import (
     SHARDS,
     Manifest,
+    ShardRecord,
+    by_split,
     lock_preparation,
     open_folder,
     prefixes,
+    read_records,
+    remove_duplicates,
     write_manifest,
+    write_shard,
 )
-from graphwright.tasks.molecules.prepare.isolation import Work, prepared_batches
-from graphwright.tasks.molecules.prepare.rejection import (
+from graphwright.tasks.molecules.prepare.sources import RowReader, Source, SourceError, batches
+from graphwright.tasks.molecules.prepare.standard import (
     ReasonCount,
     Rejection,
     RejectionReason,
@@ -39,8 +45,6 @@ from graphwright.tasks.molecules.prepare.rejection import (
     remove_parts,
     write_part,
 )
-from graphwright.tasks.molecules.prepare.shard_file import ShardRecord, by_split, read_records, write_shard
-from graphwright.tasks.molecules.prepare.sources import RowReader, Source, SourceError, batches
 
 BATCH_ROWS = 1024
 """Rows that a worker takes at once: about a second's work."""

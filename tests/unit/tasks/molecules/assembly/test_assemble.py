@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -10,19 +11,20 @@ from rdkit import Chem
 
 from graphwright.graphs.molecules import parse_smiles
 from graphwright.tasks.molecules import active_bits
-from graphwright.tasks.molecules.assembly import counts
 from graphwright.tasks.molecules.assembly.alphabet import make_alphabet, shipped_alphabet
 from graphwright.tasks.molecules.assembly.assemble import (
+    CountProgram,
     Joining,
     Limits,
     assemble,
     needs_more_atoms,
     separate_parts,
+    usual_cost,
 )
-from graphwright.tasks.molecules.assembly.counts import CountProgram, usual_cost
 from graphwright.tasks.molecules.assembly.environments import environments_of
 from tiny_molecules import training_molecules
 
+MODULE = sys.modules[assemble.__module__]
 DRUGS = {
     "aspirin": "CC(=O)Oc1ccccc1C(=O)O",
     "ibuprofen": "CC(C)Cc1ccc(C(C)C(=O)O)cc1",
@@ -125,13 +127,13 @@ def test_no_time_is_no_molecule_and_no_program_runs_longer_than_is_left(monkeypa
     hasty = assemble(asked, shipped_alphabet(), 32, Limits(seconds=0))
     assert hasty.molecules == ()
     assert not hasty.complete
-    limits, solve = [], counts.milp
+    limits, solve = [], MODULE.milp
 
     def recording(*arguments, options, **named):
         limits.append(options["time_limit"])
         return solve(*arguments, options=options, **named)
 
-    monkeypatch.setattr(counts, "milp", recording)
+    monkeypatch.setattr(MODULE, "milp", recording)
     assert assemble(asked, shipped_alphabet(), 32, Limits(seconds=30)).molecules
     assert limits
     assert all(0 < limit <= 30 for limit in limits)
@@ -146,7 +148,7 @@ def test_environments_are_listed_in_time_or_not_at_all(inventive):
 
 def test_a_solver_in_trouble_proves_nothing(monkeypatch):
     asked = active_bits(parse_smiles("CCO"))
-    solve = counts.milp
+    solve = MODULE.milp
     assert assemble(asked, shipped_alphabet(), 9).complete
 
     def troubled(*arguments, **named):
@@ -155,7 +157,7 @@ def test_a_solver_in_trouble_proves_nothing(monkeypatch):
             result.status = 4  # numerical difficulties, as scipy says it
         return result
 
-    monkeypatch.setattr(counts, "milp", troubled)
+    monkeypatch.setattr(MODULE, "milp", troubled)
     assembly = assemble(asked, shipped_alphabet(), 9)
     assert [each.smiles for each in assembly.molecules] == ["CCO"]
     assert not assembly.complete

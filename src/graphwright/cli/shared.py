@@ -1,16 +1,22 @@
-"""A command as a process: what its exit code says, how it keeps memory, and a bar where it takes its time."""
+"""What commands share: exit codes, memory, a bar where it takes time, options, settings among the words."""
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
+from inspect import getdoc
 from time import perf_counter
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from graphwright.inference.decoders import DECODERS
+from graphwright.settings import Override, SettingsError
 
 DONE, SOME_FAILED, USAGE, INTERRUPTED, INTERNAL = 0, 1, 2, 3, 4
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -58,3 +64,41 @@ def patient_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     with _PatientProgress(*columns) as progress:
         task = progress.add_task(what, total=total)
         yield lambda count: progress.advance(task, count)
+
+
+def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
+    """`--decode`; `default` says in words what happens without it."""
+    ways = "; ".join(f"{name}, {getdoc(DECODERS[name])}" for name in DECODERS)
+    parser.add_argument(
+        "--decode",
+        choices=DECODERS.names(),
+        help=f"how logits become graphs: {ways}. Default: {default}",
+    )
+
+
+def take_overrides(words: Sequence[str], own: Collection[str]) -> tuple[list[str], list[Override]]:
+    """The words without the settings, and the settings; options named in `own` stay where they are."""
+    rest: list[str] = []
+    overrides: list[Override] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        name, equals, value = word.partition("=")
+        if not name.startswith("--") or name == "--" or name in own:
+            rest.append(word)
+            continue
+        _refuse_misspelt(name, own)
+        key = name.removeprefix("--")
+        option = Override(key, None).option  # an unknown name is the error, whether or not a value follows
+        if not equals:
+            if not waiting or waiting[0].startswith("--"):
+                raise SettingsError(f"{name} needs a value, {option.allowed}")
+            value = waiting.pop(0)
+        overrides.append(Override(key, value))
+    return rest, overrides
+
+
+def _refuse_misspelt(name: str, own: Collection[str]) -> None:
+    near = get_close_matches(name, own, 1, cutoff=0.8)
+    if near and "." not in name:
+        raise SettingsError(f"{name}: there is no such option; did you mean {near[0]}?")
