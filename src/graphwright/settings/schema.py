@@ -61,6 +61,8 @@ class Model(Settings):
     """Width of the tokens that the decoder attends to."""
     encoder_blocks: Annotated[int, Field(ge=0)] = 3
     """Residual blocks of the convolutional encoder."""
+    encoder_detail: Annotated[int, Field(ge=0)] = 0
+    """Residual blocks of the convolutional encoder on the whole picture, before it is shrunk."""
     encoder_layers: Count = 3
     """Layers of the Transformer encoder."""
     encoder_heads: Count = 4

@@ -17,12 +17,14 @@ from graphwright.settings import ENCODERS, InputForm, Model
 class ConvolutionalEncoder(Encoder):
     """A few residual convolutions, down to a quarter of the side, and a learned code of each position.
 
-    Regions that touch in a single pixel are joined, so the first layers run before the picture is shrunk much.
+    Regions that touch in a single pixel are joined, so the first layers run before the picture is shrunk much;
+    `detail` blocks run before it is shrunk at all. What these see is added to the first layer, from nothing at
+    first: a model trained without them can go on with them.
     """
 
     reads = ("picture",)
 
-    def __init__(self, side: int, width: int, blocks: int) -> None:
+    def __init__(self, side: int, width: int, blocks: int, detail: int = 0) -> None:
         super().__init__()
         if side % 4 or side < 4:
             raise ValueError(f"side must be a multiple of 4, got {side}")
@@ -36,22 +38,35 @@ class ConvolutionalEncoder(Encoder):
             _Residual(half),
             nn.Conv2d(half, width, 2, stride=2),
         )
+        self.detail = _detail(half, detail) if detail else None
         self.blocks = nn.Sequential(*(_Residual(width) for _ in range(blocks)))
         self.places = nn.Parameter(0.02 * torch.randn((side // 4) ** 2, width))
         self.norm = nn.LayerNorm(width)
 
     @classmethod
     def build(cls, form: InputForm, model: Model) -> Self:
-        return cls(form.size, model.encoder_width, model.encoder_blocks)
+        return cls(form.size, model.encoder_width, model.encoder_blocks, model.encoder_detail)
 
     def forward(self, images: Tensor) -> Tensor:
         """images (b, 3, side, side) in [0, 1] -> tokens (b, (side / 4)^2, width)."""
         _check_images(images, self.side)
         # Channels last is the layout that CPU convolutions are written for.
-        features = self.stem((images * 4 - 2).contiguous(memory_format=torch.channels_last))
-        tokens = self.blocks(features).flatten(2).mT
+        pixels = (images * 4 - 2).contiguous(memory_format=torch.channels_last)
+        features = self.stem[0](pixels)
+        if self.detail is not None:
+            features = features + self.detail(pixels)
+        tokens = self.blocks(self.stem[1:](features)).flatten(2).mT
         result: Tensor = self.norm(tokens + self.places)
         return result
+
+
+def _detail(width: int, blocks: int) -> nn.Sequential:
+    """(b, 3, side, side) -> (b, width, side / 2, side / 2), zero until it is trained."""
+    shrink = nn.Conv2d(width, width, 2, stride=2)
+    nn.init.zeros_(shrink.weight)
+    nn.init.zeros_(shrink.bias)
+    residuals = (_Residual(width) for _ in range(blocks))
+    return nn.Sequential(nn.Conv2d(3, width, 3, padding=1), nn.GELU(), *residuals, shrink)
 
 
 class _Residual(nn.Module):
