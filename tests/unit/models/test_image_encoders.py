@@ -136,3 +136,24 @@ def test_without_transformers_segformer_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ImportError, match=r"pip install 'graphwright\[image\]'"):
         SegformerEncoder(32, 12, None)
+
+
+def test_a_model_trained_without_detail_goes_on_with_it_from_where_it_was():
+    torch.manual_seed(0)
+    plain, detailed = ConvolutionalEncoder(8, 8, 1), ConvolutionalEncoder(8, 8, 1, detail=2)
+    detailed.load_state_dict(detailed.state_dict() | plain.state_dict())
+    images = torch.rand(2, 3, 8, 8)
+    torch.testing.assert_close(detailed(images), plain(images), rtol=0, atol=0)
+
+
+def test_detail_sees_single_pixels_that_change_places():
+    """Two neighbouring pixels of one cell, exchanged: the first layer of detail tells them apart without shrinking."""
+    torch.manual_seed(0)
+    encoder = ConvolutionalEncoder(8, 8, 1, detail=1)
+    with torch.no_grad():
+        encoder.detail[-1].weight.normal_()
+        encoder.stem[0].weight.zero_()
+    image = torch.zeros(2, 3, 8, 8)
+    image[0, :, 2, 2], image[1, :, 2, 3] = 1, 1
+    first, second = encoder(image)
+    assert (first - second).abs().max() > 1e-3

@@ -149,7 +149,12 @@ def test_any2graph_presets_are_its_task(scale):
     run = load_run(f"coloring-any2graph-{scale}")
     assert run.task.config == ColoringConfig.any2graph()
     like = load_run(f"coloring10-{scale}")
-    assert (run.model, run.matching, run.train) == (like.model, like.matching, like.train)
+    # Its contacts are counted in pixels, which the small network must see before it shrinks the picture.
+    finer = {"encoder_detail": 1} if scale == "cpu" else {}
+    larger = {"batch_size": 128} if scale == "cpu" else {}
+    assert run.model == like.model.model_copy(update=finer)
+    assert run.train == like.train.model_copy(update=larger)
+    assert run.matching == like.matching
 
 
 @pytest.mark.parametrize(
