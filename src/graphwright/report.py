@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from graphwright import __version__
-from graphwright.graphs import Graph
+from graphwright.graphs import Graph, turned_towards
 from graphwright.graphs.graph import IntArray
 from graphwright.inference.decoders import PLAIN
 from graphwright.inference.evaluate import Evaluated, evaluate_saved
@@ -127,7 +127,8 @@ def pick_examples(report: Report, count: int = 8) -> list[int]:
 
 def comparison_sheet(result: Evaluated, examples: Sequence[int]) -> Figure:
     """One row per example: input, predicted graph, true graph. Wrong nodes are ringed, wrong edges red,
-    missing edges red and dotted; predicted nodes stand where the nodes that they match stand."""
+    missing ones red and dotted: in the prediction, whose nodes stand where those that they match stand, or in the
+    truth, where graphs have shapes of their own."""
     from matplotlib.figure import Figure
 
     task = result.model.task
@@ -139,10 +140,18 @@ def comparison_sheet(result: Evaluated, examples: Sequence[int]) -> Figure:
         edit = edit_distance(predicted, truth)
         positions = task.positions(sample)
         task.draw_input(task.input_of(sample), left)
-        _draw_prediction(task, predicted, truth, edit.alignment, positions, middle)
-        task.draw_graph(truth, right, positions)
-        for panel in (middle, right):
-            _frame(panel, positions)
+        own = task.own_positions(predicted)
+        if own is None:
+            _draw_over_truth(task, predicted, truth, edit.alignment, positions, middle)
+            task.draw_graph(truth, right, positions)
+            for panel in (middle, right):
+                _frame(panel, positions)
+        else:
+            where = turned_towards(own, positions, edit.alignment[: predicted.size].tolist())
+            task.draw_graph(predicted, middle, where)
+            task.draw_graph(truth, right, positions)
+            _mark_wrong(predicted, truth, edit.alignment, where, middle)
+            _mark_missing(predicted, truth, edit.alignment, positions, right)
         left.set_title("input", fontsize=9)
         verdict = "exact" if edit.distance == 0 else f"{edit.distance} edit{'s' if edit.distance > 1 else ''} away"
         middle.set_title(f"prediction: {verdict}", fontsize=9, color="black" if edit.distance == 0 else WRONG)
@@ -159,9 +168,10 @@ def _frame(panel: Axes, positions: Positions) -> None:
     panel.set_ylim(bottom + 0.2 * side, top - 0.12 * side)
 
 
-def _draw_prediction(
+def _draw_over_truth(
     task: Task, predicted: Graph, truth: Graph, alignment: IntArray, positions: Positions, panel: Axes
 ) -> None:
+    """A prediction at the positions of the truth, nodes that match nothing in a row below."""
     low, high = positions.min(0), positions.max(0)
     side = max(float((high - low).max()), 1.0)
     spare = (low + high - side) / 2 + (0.1 * side, 1.12 * side)
@@ -169,33 +179,34 @@ def _draw_prediction(
     where = np.array([positions[t] if t < truth.size else spare + i * beside
                       for i, t in enumerate(alignment[: predicted.size])]).reshape(-1, 2)  # fmt: skip
     task.draw_graph(predicted, panel, where)
+    _mark_wrong(predicted, truth, alignment, where, panel)
+    _mark_missing(predicted, truth, alignment, positions, panel)
+
+
+def _mark_wrong(predicted: Graph, truth: Graph, alignment: IntArray, where: Positions, panel: Axes) -> None:
+    """Red what the truth has not, or has otherwise."""
     matrix = truth.edge_matrix()
-    seen = set()
     for (i, j), label in zip(predicted.edges.tolist(), predicted.edge_labels.tolist(), strict=True):
         a, b = int(alignment[i]), int(alignment[j])
-        seen.add((min(a, b), max(a, b)))
         if max(a, b) >= truth.size or matrix[a, b] != label:
             panel.plot(*where[[i, j]].T, color=WRONG, linewidth=2.5, zorder=1.5)
-    for a, b in truth.edges.tolist():
-        if (a, b) not in seen:
-            panel.plot(*positions[[a, b]].T, color=WRONG, linewidth=2, linestyle=":", zorder=1.5)
     names = predicted.node_names
     for i, t in enumerate(alignment[: predicted.size].tolist()):
         if t >= truth.size or names[i] != truth.node_names[t]:
-            panel.scatter(
-                where[i, 0], where[i, 1], s=420, facecolors="none", edgecolors=WRONG, linewidths=2, zorder=4
-            )
-    for t in set(range(truth.size)) - set(alignment[: predicted.size].tolist()):
-        panel.scatter(
-            positions[t, 0],
-            positions[t, 1],
-            s=220,
-            facecolors="none",
-            edgecolors=WRONG,
-            linestyle=":",
-            linewidths=2,
-            zorder=4,
-        )
+            x, y = where[i]
+            panel.scatter(x, y, s=420, facecolors="none", edgecolors=WRONG, linewidths=2, zorder=4)
+
+
+def _mark_missing(predicted: Graph, truth: Graph, alignment: IntArray, positions: Positions, panel: Axes) -> None:
+    """Red and dotted what only the truth has."""
+    met = alignment[: predicted.size].tolist()
+    seen = {tuple(sorted((met[i], met[j]))) for i, j in predicted.edges.tolist()}
+    for a, b in truth.edges.tolist():
+        if (a, b) not in seen:
+            panel.plot(*positions[[a, b]].T, color=WRONG, linewidth=2, linestyle=":", zorder=2.5)
+    for t in set(range(truth.size)) - set(met):
+        x, y = positions[t]
+        panel.scatter(x, y, s=220, facecolors="none", edgecolors=WRONG, linestyle=":", linewidths=2, zorder=4)
 
 
 STYLE = """
@@ -275,7 +286,7 @@ def _timings(records: list[dict[str, float]], samples: int, seconds: float) -> s
 def _legend() -> str:
     return (
         "<p>Wrong edges are red, missing ones red and dotted, wrong nodes ringed. Predicted nodes are drawn where "
-        "the true nodes that they match stand.</p>"
+        "the true nodes that they match stand; of molecules, what is missing is marked in the truth.</p>"
     )
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from graphwright.cli.shared import add_decode_option
+from graphwright.cli.shared import HANDED_ON, add_decode_option
 from graphwright.inference.decoders import decoder_named
 from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved, figure_rows
 from graphwright.inference.model import load_model
@@ -38,7 +38,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=int, help="how many, from the start (default 1000 of a split, all of a file)"
     )
-    add_decode_option(parser, "what the model was handed on with, or fingerprint where it can check, or plain")
+    add_decode_option(parser, HANDED_ON)
     parser.add_argument(
         "--baseline",
         action="store_true",

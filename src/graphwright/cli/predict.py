@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -15,14 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphwright.cli.shared import add_decode_option, patient_bar
+from graphwright.cli.shared import HANDED_ON, add_decode_option, patient_bar
 from graphwright.decoding import Formula
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import decoder_named
 from graphwright.inference.model import PredictedGraph, SavedModel, load_model
 from graphwright.tasks import BadInput, NamedInput, Task
 
-BATCH = 128
 WIDE = 250
 """Columns where there is no terminal: a file or a pipe has no edge to wrap at."""
 SHOWN = 100
@@ -45,7 +45,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "(mgf, msp, mzML, ...) for scaffolds",
     )
     parser.add_argument("--top", type=int, default=1, metavar="K", help="give the K likeliest graphs (default 1)")
-    add_decode_option(parser, "what the model was handed on with, or fingerprint where it can check, or plain")
+    add_decode_option(parser, HANDED_ON)
     parser.add_argument(
         "--seconds",
         type=float,
@@ -58,7 +58,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "that of the molecules where the file does not say it: explains peaks and bounds valid scaffolds",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the graphs as node-link JSON")
-    parser.add_argument("--draw", type=Path, metavar="DIR", help="draw each graph, as SVG (Coloring: and PNG)")
+    parser.add_argument(
+        "--draw",
+        type=Path,
+        metavar="DIR",
+        help="draw each graph, as SVG (Coloring: and PNG), in a file named after the input",
+    )
     parser.set_defaults(run=run)
 
 
@@ -82,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not console.is_terminal:
         console.width = WIDE
     if graphs:
-        console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN]))
+        console.print(_table(model.task, inputs[:SHOWN], graphs[:SHOWN], arguments.inputs))
     decoder = decoder_named(decode)
     hasty = sum(not each.candidates[0].proved for each in graphs if each.candidates)
     if hasty and decoder.takes_the_time_given:
@@ -132,9 +137,10 @@ def _predict(
 ) -> list[PredictedGraph]:
     """The graphs, batch by batch; a bar on the error stream where that takes its time."""
     graphs: list[PredictedGraph] = []
+    at_once = decoder_named(decode).at_once
     with patient_bar("predicting", len(inputs)) as advance:
-        for start in range(0, len(inputs), BATCH):
-            values = [each.value for each in inputs[start : start + BATCH]]
+        for start in range(0, len(inputs), at_once):
+            values = [each.value for each in inputs[start : start + at_once]]
             graphs += model.predict(values, top=top, decode=decode, formula=formula, seconds=seconds)
             advance(len(values))
     return graphs
@@ -166,16 +172,21 @@ def _drawn(predicted: PredictedGraph) -> list[tuple[str, _Answer]]:
     return [(f"-{rank}" if len(ranked) > 1 else "", each) for rank, each in enumerate(ranked, 1)]
 
 
-def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedGraph]) -> Table:
+def _table(
+    task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedGraph], words: Sequence[str]
+) -> Table:
+    folders = {f"{path.parent}{os.sep}" for word in words if (path := task.file_of(word)) and path.parent.name}
     several = any(len(each.candidates) > 1 for each in graphs)
     checked = any(each.checked is not None for one in graphs for each in one.candidates)
     written = task.ranked
     given = any(one.text and one.text != one.name for one in inputs)
     table = Table()
-    table.add_column("name" if given else "input")
+    table.add_column("name" if given else "input", overflow="fold")
     if given:
         table.add_column("input", overflow="fold")
-    for heading in (*(["rank"] if several else []), "nodes", "edges", "confidence"):
+    # A SMILES says how large a molecule is, and a terminal has no room to spare.
+    counted = [] if written else ["nodes", "edges"]
+    for heading in (*(["rank"] if several else []), *counted, "confidence"):
         table.add_column(heading, justify="right")
     if checked:
         table.add_column("same fingerprint")
@@ -186,10 +197,11 @@ def _table(task: Task, inputs: Sequence[NamedInput], graphs: Sequence[PredictedG
         table.add_column("about the input")
     for one, predicted in zip(inputs, graphs, strict=True):
         for rank, each in enumerate(_ranked(predicted), 1):
-            cells = [f"{one.name} {one.title}".strip() if rank == 1 else ""]
+            cells = [f"{_without(folders, one.name)} {one.title}".strip() if rank == 1 else ""]
             cells += [one.text if rank == 1 else ""] if given else []
             cells += [str(rank)] if several else []
-            cells += [str(each.graph.size), str(len(each.graph.edges)), f"{100 * each.confidence:.1f} %"]
+            cells += [str(each.graph.size), str(len(each.graph.edges))] if counted else []
+            cells += [f"{100 * each.confidence:.1f} %"]
             cells += [_verdict(each)] if checked else []
             cells += [each.text or task.text(each.graph) or "not a valid molecule"] if written else []
             cells += [one.note if rank == 1 else ""] if noted else []
@@ -225,6 +237,11 @@ def _verdict(answer: _Answer) -> str:
     if answer.checked:
         return "yes"
     return "no" if answer.note is None else f"no: {answer.note}"
+
+
+def _without(folders: Collection[str], name: str) -> str:
+    """The name of an input in a file without that file's folder."""
+    return name.removeprefix(max((each for each in folders if name.startswith(each)), key=len, default=""))
 
 
 def _beside(path: Path, files: Collection[Path]) -> Path:

@@ -66,6 +66,13 @@ def patient_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda count: progress.advance(task, count)
 
 
+HANDED_ON = (
+    "what the model was handed on with, or fingerprint where answers can be checked, known where the model "
+    "recognises graphs as wholes, valid for other molecules, and plain for all else"
+)
+"""What happens where nobody chooses a decoder."""
+
+
 def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
     """`--decode`; `default` says in words what happens without it."""
     ways = "; ".join(f"{name}, {getdoc(DECODERS[name])}" for name in DECODERS)

@@ -2,7 +2,7 @@
 
 from graphwright.graphs.batch import GraphBatch, Prediction
 from graphwright.graphs.convert import from_json, from_networkx, to_json, to_networkx
-from graphwright.graphs.drawing import draw, layout
+from graphwright.graphs.drawing import draw, layout, turned_towards
 from graphwright.graphs.graph import NO_EDGE, Graph, Vocabulary
 from graphwright.graphs.isomorphism import find_isomorphism, is_isomorphic, refinement_hash
 
@@ -21,4 +21,5 @@ __all__ = [
     "refinement_hash",
     "to_json",
     "to_networkx",
+    "turned_towards",
 ]

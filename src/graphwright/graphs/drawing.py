@@ -11,7 +11,7 @@ from graphwright.graphs.convert import to_networkx
 from graphwright.graphs.graph import Graph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -30,6 +30,19 @@ def layout(graph: Graph) -> NDArray[np.float64]:
     for node, reached in nx.all_pairs_shortest_path_length(pieces):
         distances[node].update(reached)
     return np.array(list(nx.kamada_kawai_layout(pieces, dist=distances).values()))
+
+
+def turned_towards(
+    positions: NDArray[np.float64], goal: NDArray[np.float64], alignment: Sequence[int]
+) -> NDArray[np.float64]:
+    """(n, 2) positions turned or flipped so that node i comes near goal[alignment[i]], where that exists."""
+    met = [(at, node) for at, node in enumerate(alignment) if node < len(goal)]
+    if len(met) < 2:
+        return positions
+    mine, theirs = (np.array(indices) for indices in zip(*met, strict=True))
+    centred, aim = positions - positions[mine].mean(0), goal - goal[theirs].mean(0)
+    left, _, right = np.linalg.svd(centred[mine].T @ aim[theirs])
+    return np.asarray(centred @ (left @ right), np.float64)
 
 
 def draw(

@@ -90,6 +90,8 @@ class Decoder(ABC):
     """Whether it chooses from `Question.known`, and a model is asked for what it recalls as well."""
     takes_the_time_given: ClassVar[bool] = False
     """Whether more seconds may give a better graph."""
+    at_once: ClassVar[int] = 128
+    """Samples to decode before a person who waits is told how far it is."""
     why_fewer: ClassVar[str] = "there are no others"
     """Why there may be fewer candidates than were asked for."""
 
@@ -111,7 +113,7 @@ class Decoder(ABC):
 
 DECODERS: Registry[type[Decoder]] = Registry("decoder")
 """Ways to decode, by name."""
-PLAIN, CHECKED = "plain", "fingerprint"
+PLAIN, VALID, KNOWN, CHECKED = "plain", "valid", "known", "fingerprint"
 FINGERPRINT_METRICS = ("same_fingerprint", "tanimoto")
 """Metrics that are 1 where an answer has the fingerprint that was given."""
 
@@ -126,12 +128,13 @@ class PlainDecoder(Decoder):
         return plain_candidates(asked.prediction, asked.vocabulary, asked.count, looked_at=asked.effort.looked_at)
 
 
-@DECODERS.register("valid")
+@DECODERS.register(VALID)
 class ValidDecoder(Decoder):
     """the likeliest molecule that obeys valence"""
 
     obeys_formulas = True
     takes_the_time_given = True
+    at_once = 4
     why_fewer = "no other molecule was found in time; --seconds gives more"
 
     def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: ARG002
@@ -153,7 +156,7 @@ class ValidDecoder(Decoder):
         return [*own, Extra("decode_proved", "proved to be the likeliest molecule, %", proved)]
 
 
-@DECODERS.register("known")
+@DECODERS.register(KNOWN)
 class KnownDecoder(Decoder):
     """the likeliest graph of the training data"""
 
@@ -181,6 +184,7 @@ class KnownDecoder(Decoder):
 class FingerprintDecoder(Decoder):
     """the likeliest molecule that has the fingerprint that was given"""
 
+    at_once = 4
     why_fewer = "no other molecule that has the fingerprint was found; --decode valid ranks others"
 
     def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: ARG002
@@ -236,9 +240,17 @@ def decoder_named(name: str) -> Decoder:
     return DECODERS[name]()
 
 
-def default_decoder(task: Task) -> str:
-    """The one that answers best where nobody asks for another: a checked answer, where a task can check."""
-    return CHECKED if task.checks_answers else PLAIN
+def default_decoder(task: Task, recognises: bool) -> str:
+    """The one that answers best where nobody asks for another.
+
+    A checked answer where a task can check, a known graph where the model recognises graphs as wholes; of other
+    molecules a valid one.
+    """
+    if task.checks_answers:
+        return CHECKED
+    if recognises:
+        return KNOWN
+    return VALID if task.vocabulary.edges == BONDS else PLAIN
 
 
 def ranking(decoder: Decoder, count: int, known: Known | None = None, checking: Task | None = None) -> Ranking:

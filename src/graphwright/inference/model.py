@@ -186,7 +186,7 @@ class SavedModel:
     @property
     def decode(self) -> str:
         """The one that it was handed on with, or that answers best."""
-        return str(self.facts.get("decoder", default_decoder(self.task)))
+        return str(self.facts.get("decoder", default_decoder(self.task, self.predictor.recogniser is not None)))
 
     @property
     def checking(self) -> Task | None:

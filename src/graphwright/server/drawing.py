@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphwright.graphs import Graph, layout
 from graphwright.server.comparison import Comparison
 from graphwright.server.schema import Drawing, Edge, Node, Verdict
+from graphwright.tasks.molecules.targets import channels_of, standing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +100,7 @@ def molecule_drawing(
         for edge, verdict in zip(drawn.edges, verdicts[1], strict=True):
             edge.verdict = verdict
     bonds = [molecule.GetBondBetweenAtoms(i, j).GetIdx() for i, j in graph.edges.tolist()]
-    svg = molecule_svg(_placed(molecule, positions), drawn.nodes, dict(zip(bonds, drawn.edges, strict=True)))
+    svg = molecule_svg(standing(molecule, positions), drawn.nodes, dict(zip(bonds, drawn.edges, strict=True)))
     return drawn.model_copy(update={"svg": svg, "text": text, "described": described})
 
 
@@ -115,41 +116,6 @@ def in_words(graph: Graph, compared: Comparison | None, node: str = "node", edge
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def depicted(molecule: Mol) -> Positions:
-    """(n, 2) as RDKit positions the atoms, y downwards."""
-    from rdkit import Chem
-    from rdkit.Chem.rdDepictor import Compute2DCoords
-
-    flat = Chem.Mol(molecule)
-    Compute2DCoords(flat)
-    return np.array(flat.GetConformer().GetPositions()[:, :2] * (1, -1), np.float64)
-
-
-def turned(positions: Positions, true_positions: Positions, alignment: Sequence[int]) -> Positions:
-    """Positions turned or flipped so that atoms come near the true ones that they meet."""
-    met = [(at, node) for at, node in enumerate(alignment) if node < len(true_positions)]
-    if len(met) < 2:
-        return positions
-    mine, theirs = (np.array(indices) for indices in zip(*met, strict=True))
-    centred, goal = positions - positions[mine].mean(0), true_positions - true_positions[theirs].mean(0)
-    left, _, right = np.linalg.svd(centred[mine].T @ goal[theirs])
-    return np.asarray(centred @ (left @ right), np.float64)
-
-
-def _placed(molecule: Mol, positions: Positions) -> Mol:
-    from rdkit import Chem
-    from rdkit.Geometry import Point3D
-
-    placed = Chem.Mol(molecule)
-    placed.RemoveAllConformers()
-    conformer = Chem.Conformer(len(positions))
-    conformer.Set3D(False)
-    for at, (x, y) in enumerate(positions.tolist()):
-        conformer.SetAtomPosition(at, Point3D(x, -y, 0.0))
-    placed.AddConformer(conformer)
-    return placed
 
 
 def molecule_svg(molecule: Mol, atoms: Sequence[Node], bonds: Mapping[int, Edge]) -> str:
@@ -169,7 +135,7 @@ def molecule_svg(molecule: Mol, atoms: Sequence[Node], bonds: Mapping[int, Edge]
     options.highlightRadius = 0.32
     table = GetPeriodicTable()
     options.updateAtomPalette(
-        {table.GetAtomicNumber(name): _channels(color) for name, color in ELEMENTS.items() if name != "C"}
+        {table.GetAtomicNumber(name): channels_of(color) for name, color in ELEMENTS.items() if name != "C"}
     )
     marked = [at for at, node in enumerate(atoms) if node.verdict in FAULTS]
     rdMolDraw2D.PrepareAndDrawMolecule(canvas, molecule, highlightAtoms=marked, highlightBonds=[])
@@ -231,11 +197,6 @@ def _palette(names: Sequence[str], colors: Mapping[str, str]) -> dict[str, str]:
 def to_hex(channels: Sequence[float]) -> str:
     """Channels in 0..1 as #rrggbb."""
     return "#" + "".join(f"{round(255 * value):02x}" for value in channels)
-
-
-def _channels(color: str) -> tuple[float, float, float]:
-    red, green, blue = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return red, green, blue
 
 
 def _positions(graph: Graph, compared: Comparison | None, true_positions: Positions | None) -> Positions:

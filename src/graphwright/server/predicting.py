@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING
 import torch
 
 from graphwright.decoding.candidates import Candidate as Found
-from graphwright.graphs import Graph
+from graphwright.graphs import Graph, turned_towards
 from graphwright.graphs.molecules import BONDS, MoleculeError, graph_from_molecule, parse_smiles
 from graphwright.inference import PredictedGraph, SavedModel
 from graphwright.server.cases import Case
 from graphwright.server.comparison import Comparison, certainties, compare, transport_plan
 from graphwright.server.drawing import (
     ELEMENTS,
-    depicted,
     graph_drawing,
     in_words,
     molecule_drawing,
     to_hex,
-    turned,
 )
 from graphwright.server.schema import Answer, Drawing, ShownCandidate, Timing
 from graphwright.tasks.coloring.picture import RGB
+from graphwright.tasks.molecules.targets import coordinates
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -139,9 +138,9 @@ def _predicted_drawing(
     case: Case, shown: Notated, truth: Notated | None, compared: Comparison | None, certainty: Certainty
 ) -> Drawing:
     if shown.molecule is not None and shown.text is not None:
-        positions = depicted(shown.molecule)
+        positions = coordinates(shown.molecule)
         if compared is not None and truth is not None and truth.molecule is not None:
-            positions = turned(positions, depicted(truth.molecule), compared.alignment)
+            positions = turned_towards(positions, coordinates(truth.molecule), compared.alignment)
         verdicts = None if compared is None else (compared.nodes, compared.edges)
         described = in_words(shown.graph, compared, "atom", "bond")
         return molecule_drawing(shown.graph, shown.molecule, shown.text, positions, described, verdicts, certainty)
@@ -154,7 +153,7 @@ def _predicted_drawing(
 
 def _true_drawing(case: Case, truth: Notated, compared: Comparison) -> Drawing:
     if truth.molecule is not None and truth.text is not None:
-        positions, described = depicted(truth.molecule), in_words(truth.graph, None, "atom", "bond")
+        positions, described = coordinates(truth.molecule), in_words(truth.graph, None, "atom", "bond")
         lacking = compared.lacking()
         return molecule_drawing(truth.graph, truth.molecule, truth.text, positions, described, lacking)
     return graph_drawing(truth.graph, _colors(truth.graph), true_positions=case.positions, side=case.side)

@@ -461,6 +461,10 @@ class Task(ABC):
         """(n, 2) where to draw the nodes of a sample's graph, y downwards."""
         return layout(sample.graph)
 
+    def own_positions(self, graph: Graph) -> Positions | None:  # noqa: ARG002
+        """(n, 2), y downwards, of a graph that has a shape of its own, as molecules have; else None."""
+        return None
+
     def draw_input(self, given: Any, axes: Axes) -> None:
         """Draw the input of `read` or `input_of`; as text where nobody knows better."""
         draw_text(str(given), axes)
@@ -536,10 +540,9 @@ def input_beside_graph(task: Task, given: Any, graph: Graph, title: str) -> Figu
     return figure
 
 
-def file_stem(*parts: object) -> str:
-    """A name for files made of something, without what file systems or shells take amiss."""
-    words = (re.sub(r"[^A-Za-z0-9]+", "_", str(part)).strip("_") for part in parts[1:])
-    return "-".join([str(parts[0]), *(word[:LONGEST_STEM] for word in words if word)])
+def file_stem(title: str, otherwise: str) -> str:
+    """A name for files made of something: its title without what file systems or shells take amiss."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_")[:LONGEST_STEM] or otherwise
 
 
 def draw_text(text: str, axes: Axes, most: int = 300) -> None:

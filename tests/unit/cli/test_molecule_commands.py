@@ -365,7 +365,8 @@ def test_rows_show_name_and_input_and_what_is_out_of_scope(tiny_molecule_run, tm
     table = capsys.readouterr().out
     for part in ("few.smi:1 ethanol", "CCCCC(C)O", "in the training set", "out of scope: 40 heavy"):
         assert part in table
-    assert (tmp_path / "few-1-ethanol.svg").exists()
+    assert (tmp_path / "ethanol.svg").exists()
+    assert (tmp_path / "few-2.svg").exists()
 
 
 def test_few_candidates_are_explained(tiny_molecule_run, capsys):

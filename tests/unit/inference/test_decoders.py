@@ -10,7 +10,9 @@ import torch
 from graphwright.decoding import decode_valid, valid_candidates
 from graphwright.graphs import Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary, smiles_from_graph
-from graphwright.inference.decoders import decoder_named, ranking
+from graphwright.inference.decoders import decoder_named, default_decoder, ranking
+from graphwright.settings import load_run
+from graphwright.tasks import task_of
 
 QM9 = molecule_vocabulary("CONF")
 
@@ -22,6 +24,21 @@ def vague(samples: int) -> Prediction:
     return Prediction(
         torch.randn(samples, 4, generator=generator), edges, torch.randn(samples, 4, 4, generator=generator)
     )
+
+
+@pytest.mark.parametrize(
+    ("preset", "recognises", "expected"),
+    [
+        ("coloring10", False, "plain"),
+        ("qm9", False, "fingerprint"),
+        ("ms2scaffold-cpu", False, "valid"),
+        ("ms2scaffold-cpu", True, "known"),
+    ],
+)
+def test_molecules_are_valid_ones_where_nobody_chooses_a_decoder(
+    preset: str, recognises: bool, expected: str
+) -> None:
+    assert default_decoder(task_of(load_run(preset).task), recognises) == expected
 
 
 @pytest.mark.parametrize("decoder", ["plain", "valid"])

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphwright.graphs import Graph, is_isomorphic, layout
-from graphwright.graphs.molecules import BONDS, MoleculeError, is_molecule, molecule_from_graph, smiles_from_graph
+from graphwright.graphs.molecules import (
+    BONDS,
+    MoleculeError,
+    is_molecule,
+    molecule_from_graph,
+    parse_smiles,
+    smiles_from_graph,
+)
 from graphwright.metrics.evaluation import is_isomorphic_skeleton
 from graphwright.settings import Override
 from graphwright.tasks.molecules.dataset import MoleculeSample
@@ -22,6 +31,8 @@ from graphwright.tasks.task import Extra, Positions, Task
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path
+    from rdkit.Chem import Mol
     from rdkit.DataStructs import ExplicitBitVect
 
 
@@ -86,6 +97,8 @@ COLORS = {"C": "#222222", "N": "#2b50d8", "O": "#d62728", "F": "#2e8b57", "S": "
           "Br": "#8b3a2e", "I": "#6a3d9a", "P": "#c06000", "B": "#b07060", "Si": "#907050"}  # fmt: skip
 GAP = 0.13
 """Distance between the lines of a double bond, where a bond is about 1.5 long."""
+LEAST_SIDE = 5.0
+"""Of a panel, in the molecule's coordinates."""
 ROWS = 32
 
 
@@ -112,7 +125,129 @@ def depiction(graph: Graph) -> NDArray[np.float64]:
     return np.array(positions * (1, -1), np.float64)
 
 
-def draw_structure(graph: Graph, axes: Axes, positions: NDArray[np.float64]) -> None:
+def draw_structure(
+    graph: Graph, axes: Axes, positions: Positions | None = None, smiles: str | None = None
+) -> None:
+    """A molecule as chemists draw it, by RDKit; of a graph that is none, or without RDKit, the bare structure.
+
+    positions: (n, 2) of its atoms, y downwards, or as RDKit positions them. smiles: where it says more than the
+    graph, such as where the hydrogens are, and no positions are given.
+    """
+    molecule = _drawable(graph, None if positions is not None else smiles)
+    if positions is None:
+        positions = depiction(graph) if molecule is None else coordinates(molecule)
+    if molecule is None:
+        _draw_letters(graph, axes, positions)
+    else:
+        for outline, color, filled in _outlines(standing(molecule, positions)):
+            _add(outline, color, filled, axes)
+    if graph.size:
+        # The panel covers the atoms, and those of a small molecule are not drawn larger for it.
+        middle = (positions.min(0) + positions.max(0)) / 2
+        least = np.stack([middle - LEAST_SIDE / 2, middle + LEAST_SIDE / 2])
+        axes.update_datalim(np.concatenate([positions, least]))
+        axes.autoscale_view()
+    axes.set_aspect("equal")
+    axes.margins(0.1)
+    axes.invert_yaxis()
+    axes.set_axis_off()
+
+
+def _drawable(graph: Graph, smiles: str | None) -> Mol | None:
+    """The molecule to draw, its atoms the graph's nodes unless SMILES says which; None where there is none."""
+    try:
+        return molecule_from_graph(graph) if smiles is None else parse_smiles(smiles)
+    except (MoleculeError, ImportError):
+        return None
+
+
+def coordinates(molecule: Mol) -> Positions:
+    """(n, 2) as RDKit positions the atoms, y downwards."""
+    from rdkit import Chem
+    from rdkit.Chem.rdDepictor import Compute2DCoords
+
+    flat = Chem.Mol(molecule)
+    Compute2DCoords(flat)
+    return np.array(flat.GetConformer().GetPositions()[:, :2] * (1, -1), np.float64)
+
+
+def standing(molecule: Mol, positions: Positions) -> Mol:
+    """The molecule with its atoms at these positions (n, 2), y downwards."""
+    from rdkit import Chem
+    from rdkit.Geometry import Point3D
+
+    conformer = Chem.Conformer(len(positions))
+    conformer.Set3D(False)
+    for at, (x, y) in enumerate(positions.tolist()):
+        conformer.SetAtomPosition(at, Point3D(x, -y, 0.0))
+    positioned = Chem.Mol(molecule)
+    positioned.RemoveAllConformers()
+    positioned.AddConformer(conformer)
+    return positioned
+
+
+def _outlines(molecule: Mol) -> Iterator[tuple[Path, str, bool]]:
+    """RDKit's own drawing as outlines in the molecule's coordinates, y downwards.
+
+    Each comes with its colour, and whether it is filled, as letters are, or a stroke.
+    """
+    from matplotlib.path import Path
+    from rdkit.Chem import GetPeriodicTable
+    from rdkit.Chem.Draw import rdMolDraw2D
+    from rdkit.Geometry import Point2D
+
+    canvas = rdMolDraw2D.MolDraw2DSVG(-1, -1)
+    options: Any = canvas.drawOptions()
+    options.clearBackground = False
+    options.fixedBondLength = 50
+    table = GetPeriodicTable()
+    options.updateAtomPalette({table.GetAtomicNumber(name): channels_of(color) for name, color in COLORS.items()})
+    rdMolDraw2D.PrepareAndDrawMolecule(canvas, molecule)
+    canvas.FinishDrawing()
+    origin, unit = canvas.GetDrawCoords(Point2D(0, 0)), canvas.GetDrawCoords(Point2D(1, -1))
+    zero, scale = np.array([origin.x, origin.y]), np.array([unit.x - origin.x, unit.y - origin.y])
+    for element in ElementTree.fromstring(canvas.GetDrawingText()).iter("{http://www.w3.org/2000/svg}path"):
+        style = dict(pair.split(":") for pair in element.get("style", "").split(";") if pair)
+        fill = style.get("fill", element.get("fill", "none"))
+        points, codes = _followed(element.get("d", ""))
+        outline = Path((points - zero) / scale, codes)
+        yield outline, style.get("stroke", fill) if fill == "none" else fill, fill != "none"
+
+
+STEPS = {"M": [1], "L": [2], "Q": [3, 3], "C": [4, 4, 4], "Z": [79]}
+"""Of an SVG path: matplotlib's codes of the points that a letter takes."""
+
+
+def _followed(path: str) -> tuple[NDArray[np.float64], list[int]]:
+    """The points (n, 2) of an SVG path in absolute coordinates, and matplotlib's codes of them."""
+    points: list[tuple[float, float]] = []
+    codes: list[int] = []
+    words = iter(re.findall(r"[MLQCZ]|-?[0-9.]+", path))
+    for word in words:
+        for code in STEPS[word]:
+            points.append(points[-1] if word == "Z" else (float(next(words)), float(next(words))))
+            codes.append(code)
+    return np.array(points), codes
+
+
+def _add(outline: Path, color: str, filled: bool, axes: Axes) -> None:
+    from matplotlib.patches import PathPatch
+
+    face, edge = (color, "none") if filled else ("none", color)
+    axes.add_patch(
+        PathPatch(
+            outline, facecolor=face, edgecolor=edge, linewidth=1.1, capstyle="round", zorder=2, clip_on=False
+        )
+    )
+
+
+def channels_of(color: str) -> tuple[float, float, float]:
+    """#rrggbb as red, green and blue in 0..1."""
+    red, green, blue = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _draw_letters(graph: Graph, axes: Axes, positions: Positions) -> None:
     """Letters for atoms, one to three lines for bonds, a dotted second line for aromatic ones."""
     for (i, j), code in zip(graph.edges.tolist(), graph.edge_labels.tolist(), strict=True):
         along = positions[j] - positions[i]
@@ -124,12 +259,6 @@ def draw_structure(graph: Graph, axes: Axes, positions: NDArray[np.float64]) -> 
         back = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": "none"}
         color = COLORS.get(name, "#222222")
         axes.text(x, y, name, ha="center", va="center", fontsize=9, color=color, zorder=3, bbox=back)
-    if graph.size:
-        axes.scatter(positions[:, 0], positions[:, 1], s=0)  # so that the panel covers the atoms
-    axes.set_aspect("equal")
-    axes.margins(0.15)
-    axes.invert_yaxis()
-    axes.set_axis_off()
 
 
 def draw_bits(bits: BitArray, axes: Axes) -> None:
@@ -156,7 +285,7 @@ def molecule_sheet(samples: Sequence[MoleculeSample], columns: int = 3) -> Figur
     for panel in panels.flat:
         panel.set_axis_off()
     for sample, panel in zip(samples, panels.flat, strict=False):
-        draw_structure(sample.graph, panel, depiction(sample.graph))
+        draw_structure(sample.graph, panel)
         panel.set_title(textwrap.shorten(sample.smiles or "", 44, placeholder="..."), fontsize=8)
     return figure
 
@@ -168,7 +297,7 @@ def structure_svg(graph: Graph, smiles: str | None, title: str) -> str:
 
         figure = Figure(figsize=(3.2, 2.6), layout="constrained")
         panel = figure.subplots()
-        draw_structure(graph, panel, depiction(graph))
+        draw_structure(graph, panel)
         panel.set_title(f"{title} (not a valid molecule)", fontsize=8)
         text = io.StringIO()
         figure.savefig(text, format="svg")
@@ -231,10 +360,14 @@ class MoleculeTask(Task):
         """A chemist's drawing of the graph."""
         return depiction(sample.graph)
 
+    def own_positions(self, graph: Graph) -> Positions:
+        """As RDKit positions its atoms."""
+        return depiction(graph)
+
     def svg(self, graph: Graph, title: str, text: str | None = None) -> str:
         """By RDKit; of what is no molecule, the bare structure."""
         return structure_svg(graph, text or self.text(graph), title)
 
     def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
-        """Atoms as letters, bonds as lines."""
-        draw_structure(graph, axes, depiction(graph) if positions is None else positions)
+        """As chemists draw it."""
+        draw_structure(graph, axes, positions)

@@ -224,7 +224,7 @@ class Fingerprint2Molecule(MoleculeTask):
             if path is not None:
                 yield from self.read(path)
             else:
-                yield self._remarked(_named(word, file_stem("", word)[1:] or "molecule", word))
+                yield self._remarked(_named(word, file_stem(word, "molecule"), word))
 
     def _remarked(self, one: NamedInput | BadInput) -> NamedInput | BadInput:
         """With a note where a molecule is none that the model can know, or one that it was trained on."""
@@ -295,7 +295,9 @@ def read_fingerprints(path: Path) -> Iterator[NamedInput | BadInput]:
         yield BadInput(str(error))
         return
     for number, row, title in rows:
-        yield _named(f"{path}:{number}", file_stem(path.stem, number, title), "" if row is None else row, title)
+        yield _named(
+            f"{path}:{number}", file_stem(title, f"{path.stem}-{number}"), "" if row is None else row, title
+        )
 
 
 def _named(name: str, stem: str, given: Any, title: str = "") -> NamedInput | BadInput:

@@ -357,7 +357,7 @@ def read_inputs(
                 yield BadInput(str(error))
                 continue
             title = spectrum.identifier or spectrum.name or f"{spectrum.origin.unit} {spectrum.origin.number}"
-            stem = file_stem(path.stem, number, spectrum.identifier or spectrum.name or "")
+            stem = file_stem(spectrum.identifier or spectrum.name or "", f"{path.stem}-{number}")
             note = "; ".join([describe(encoded), *remarked(spectrum)])
             yield NamedInput(f"{path}:{title}", stem, encoded, note)
     except (SpectrumError, OSError, ImportError) as error:

@@ -21,7 +21,7 @@ from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, SpectrumInputs
 from graphwright.settings import DataSettings, InputForm
 from graphwright.spectra import Spectrum, parse_formula
-from graphwright.tasks.molecules.targets import MoleculeTask, data_overrides, depiction, draw_structure
+from graphwright.tasks.molecules.targets import MoleculeTask, data_overrides, draw_structure
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample, spectrum_statistics
 from graphwright.tasks.spectra.encoded import (
     EncodedSpectrum,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 EXPLAINED, UNEXPLAINED = "#2b50d8", "#999999"
 NAMED = 6
 """Peaks that are named by their sub-formula, the most intense that do not stand in each other's way."""
-APART = 0.07
+APART = 0.11
 """Least distance of two names, as a share of the m/z range."""
 
 
@@ -66,6 +66,7 @@ def draw_spectrum(spectrum: EncodedSpectrum, axes: Axes) -> None:
         )  # fmt: skip
     axes.set_ylim(0, 1.15)
     axes.set_yticks([])
+    axes.spines[["left", "top", "right"]].set_visible(False)
     axes.tick_params(labelsize=7)
     axes.set_xlabel(f"m/z; {describe(spectrum)}", fontsize=7)
 
@@ -85,11 +86,11 @@ def spectrum_sheet(samples: Sequence[SpectrumSample], columns: int = 3) -> Figur
         left.set_axis_on()
         draw_spectrum(sample.spectrum, left)
         left.set_title(sample.identifier, fontsize=8)
-        draw_structure(sample.graph, right, depiction(sample.graph))
+        draw_structure(sample.graph, right)
     return figure
 
 
-def write_candidate(path: Path, spectrum: EncodedSpectrum, graph: Graph, title: str) -> None:
+def write_candidate(path: Path, spectrum: EncodedSpectrum, graph: Graph, title: str, smiles: str | None) -> None:
     """A spectrum and a scaffold that may be behind it, as SVG whose text can be searched."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -97,7 +98,7 @@ def write_candidate(path: Path, spectrum: EncodedSpectrum, graph: Graph, title: 
     figure = Figure(figsize=(8.4, 3.0), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.7, 1])
     draw_spectrum(spectrum, left)
-    draw_structure(graph, right, depiction(graph))
+    draw_structure(graph, right, smiles=smiles)
     right.set_title(title, fontsize=9)
     with rc_context({"svg.fonttype": "none"}):
         figure.savefig(path)
@@ -327,7 +328,7 @@ class MS2Scaffold(MoleculeTask):
         """Spectrum and scaffold, as SVG."""
         if (text or self.text(graph)) is None:
             title += " (not a valid molecule)"
-        write_candidate(path.with_name(path.name + ".svg"), given, graph, title)
+        write_candidate(path.with_name(path.name + ".svg"), given, graph, title, text)
 
 
 @cache

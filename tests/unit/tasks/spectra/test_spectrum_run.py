@@ -143,6 +143,43 @@ def test_peaks_are_named_by_what_explains_them(tiny_spectrum_run, tmp_path):
     assert "42 %" in drawn
 
 
+def test_a_scaffold_is_drawn_as_chemists_draw_it_and_named_after_its_spectrum(tiny_spectrum_run, tmp_path):
+    """Double bonds in rings, hydrogens on nitrogen, no letter for carbon unless it is no molecule."""
+    from matplotlib.figure import Figure
+
+    from graphwright.graphs import Graph
+    from graphwright.graphs.molecules import graph_from_molecule, molecule_vocabulary, parse_smiles
+    from graphwright.tasks.molecules.targets import draw_structure
+
+    labels = molecule_vocabulary("CN")
+
+    def of(smiles: str) -> Graph:
+        return graph_from_molecule(parse_smiles(smiles), labels)
+
+    def drawn(graph: Graph, positions=None):
+        axes = Figure().subplots()
+        draw_structure(graph, axes, positions)
+        return axes
+
+    pyrrole = drawn(of("c1cc[nH]c1"))
+    strokes = [each for each in pyrrole.patches if each.get_facecolor()[3] == 0]
+    letters = [each for each in pyrrole.patches if each.get_facecolor()[3] == 1]
+    assert len(letters) == 2  # N and H, as outlines
+    assert len(strokes) >= 5 + 2
+    assert not pyrrole.texts
+    where = np.array([[0.0, 0.0], [1.5, 0.0], [1.5, 3.0]])
+    ends = np.concatenate([each.get_path().vertices for each in drawn(of("CCC"), where).patches])
+    assert np.abs(ends[:, None] - where).max(2).min(0) == pytest.approx(0, abs=0.1)
+    star = Graph.build(["C"] * 6, [(0, at) for at in range(1, 6)], ["single"] * 5, labels)
+    assert [text.get_text() for text in drawn(star).texts] == ["C"] * 6
+    assert main(
+        ["predict", str(tiny_spectrum_run), str(write_mgf(tmp_path / "mine.mgf", rows()[:1], formula=True)),
+         "--draw", str(tmp_path / "svg")]
+    ) == 0  # fmt: skip
+    name = rows()[0]["accession"].replace("-", "_")
+    assert [path.name for path in (tmp_path / "svg").iterdir()] == [f"{name}.svg"]
+
+
 def mgf(*lines: str) -> str:
     return "\n".join(["BEGIN IONS", *lines, "138.0662 100", "110.0713 40", "END IONS", ""])
 
