@@ -146,8 +146,8 @@ def test_a_model_trained_without_detail_goes_on_with_it_from_where_it_was():
     torch.testing.assert_close(detailed(images), plain(images), rtol=0, atol=0)
 
 
-def test_detail_sees_single_pixels_that_change_places():
-    """Two neighbouring pixels of one cell, exchanged: the first layer of detail tells them apart without shrinking."""
+def test_detail_tells_a_pixel_from_its_neighbour():
+    """A pixel and its neighbour, which one step of the shrinking layer takes together."""
     torch.manual_seed(0)
     encoder = ConvolutionalEncoder(8, 8, 1, detail=1)
     with torch.no_grad():
