@@ -112,12 +112,12 @@ def _nearest(
     begun = perf_counter()
     queries = likeness.features(samples, indices)
     read = perf_counter() - begun
-    found = nearest(queries, references, likeness, advance)
+    matches = nearest(queries, references, likeness, advance)
     return BaselinePrediction(
-        [references.graph(at) for at in found.index.tolist()],
-        (read + found.searching) / len(indices),
+        [references.graph(at) for at in matches.index.tolist()],
+        (read + matches.searching) / len(indices),
         replace(settings, references=len(references)),
-        preparation_seconds=found.reading,
+        preparation_seconds=matches.reading,
         likeness=likeness.name,
     )
 
@@ -148,8 +148,8 @@ def _barycentre(
             if settings.size is SizeRule.TRUE
             else vote([part.size for part in parts], mixture.weights)
         )
-        found = barycentre(parts, mixture.weights, size, settings)
-        graphs.append(found.graph(task.vocabulary, settings.threshold))
+        result = barycentre(parts, mixture.weights, size, settings)
+        graphs.append(result.graph(task.vocabulary, settings.threshold))
         advance(1)
     return BaselinePrediction(
         graphs,

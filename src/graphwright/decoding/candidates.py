@@ -11,7 +11,7 @@ import numpy as np
 
 from graphwright.decoding.slots import SlotScores, assignments, slot_scores
 from graphwright.decoding.valence import Formula
-from graphwright.decoding.valid import Found, check_vocabulary, formula_of, valid_assignments
+from graphwright.decoding.valid import ValidAssignment, check_vocabulary, formula_of, valid_assignments
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.isomorphism import DistinctGraphs
 
@@ -75,7 +75,7 @@ def most_probable(
 ) -> Candidates:
     """The `plain_candidates` of one sample."""
     start = time.perf_counter()
-    stream = (Found(each, proved=True) for each in islice(assignments(scores), looked_at))
+    stream = (ValidAssignment(each, proved=True) for each in islice(assignments(scores), looked_at))
     return _distinct(scores, vocabulary, stream, count, start)
 
 
@@ -112,12 +112,12 @@ def valid_of_scores(
 ) -> Candidates:
     """The `valid_candidates` of one sample; the deadline is of `time.perf_counter`."""
     start = time.perf_counter()
-    found = valid_assignments(scores, vocabulary, formula, deadline, programs)
-    return _distinct(scores, vocabulary, found, count, start)
+    answers = valid_assignments(scores, vocabulary, formula, deadline, programs)
+    return _distinct(scores, vocabulary, answers, count, start)
 
 
 def _distinct(
-    scores: SlotScores, vocabulary: Vocabulary, stream: Iterable[Found], count: int, start: float
+    scores: SlotScores, vocabulary: Vocabulary, stream: Iterable[ValidAssignment], count: int, start: float
 ) -> Candidates:
     if count < 1:
         raise ValueError(f"the number of candidates must be at least 1, got {count}")
@@ -125,16 +125,16 @@ def _distinct(
     log_scores: list[float] = []
     masses: list[float] = []
     proved: list[bool] = []
-    for found in stream:
-        graph = found.assignment.graph(vocabulary)
-        mass = scores.log_probability(found.assignment)
+    for answer in stream:
+        graph = answer.assignment.graph(vocabulary)
+        mass = scores.log_probability(answer.assignment)
         index = distinct.add(graph)
         if index < len(masses):
             masses[index] = float(np.logaddexp(masses[index], mass))
             continue
-        log_scores.append(scores.score(found.assignment))
+        log_scores.append(scores.score(answer.assignment))
         masses.append(mass)
-        proved.append(found.proved)
+        proved.append(answer.proved)
         if len(masses) == count:
             break
     shares = np.exp(np.array(masses) - np.logaddexp.reduce(masses)) if masses else np.zeros(0)

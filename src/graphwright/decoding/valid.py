@@ -106,22 +106,22 @@ def greedy_molecule(scores: SlotScores, vocabulary: Vocabulary, formula: Formula
         more, joined = presence.copy(), edges.copy()
         more[[i, j]] = True
         joined[i, j] = joined[j, i] = code
-        found = scores.assign(more, labels, joined)
-        return found if judge(found, vocabulary, formula).valid else None
+        assignment = scores.assign(more, labels, joined)
+        return assignment if judge(assignment, vocabulary, formula).valid else None
 
     grown = True
     while grown:
         grown = False
         for _, i, j, code in options:
-            if presence[i] != presence[j] and (found := fits(i, j, code)) is not None:
-                molecule, presence, edges = found, found.presence, found.edges
+            if presence[i] != presence[j] and (better := fits(i, j, code)) is not None:
+                molecule, presence, edges = better, better.presence, better.edges
                 grown = True
                 break
     for extra, i, j, code in options:
         if extra < 0 and presence[i] and presence[j] and not edges[i, j]:
-            found = fits(i, j, code)
-            if found is not None:
-                molecule, edges = found, found.edges
+            better = fits(i, j, code)
+            if better is not None:
+                molecule, edges = better, better.edges
     return molecule
 
 
@@ -145,7 +145,7 @@ class ValidDecoding:
 
 
 @dataclass(frozen=True)
-class Found:
+class ValidAssignment:
     """A valid assignment; `proved` if none of those not found before it has a higher score."""
 
     assignment: Assignment
@@ -170,12 +170,12 @@ def decode_valid(
     for sample, scores in enumerate(slot_scores(prediction, vocabulary)):
         start = time.perf_counter()
         formula = formula_of(formulas, sample, len(prediction), vocabulary, scores)
-        found = next(valid_assignments(scores, vocabulary, formula, start + seconds, programs), None)
+        first = next(valid_assignments(scores, vocabulary, formula, start + seconds, programs), None)
         spent = time.perf_counter() - start
-        if found is None:
+        if first is None:
             raise NoMoleculeError(f"sample {sample}: no molecule of the formula was found in {spent:.1f} s")
-        graph = found.assignment.graph(vocabulary)
-        decoded.append(ValidDecoding(graph, scores.score(found.assignment), found.proved, spent))
+        graph = first.assignment.graph(vocabulary)
+        decoded.append(ValidDecoding(graph, scores.score(first.assignment), first.proved, spent))
     return decoded
 
 
@@ -212,7 +212,7 @@ def valid_assignments(
     formula: Formula | None,
     deadline: float,
     programs: int | None = None,
-) -> Iterator[Found]:
+) -> Iterator[ValidAssignment]:
     """Every molecule on the slots, from the highest score down, until none is left or the effort is spent.
 
     At the deadline (of `time.perf_counter`), or after so many programs, the best one found but not proved follows,
@@ -227,7 +227,7 @@ def valid_assignments(
         verdict = judge(assignment, vocabulary, formula)
         if verdict.valid:
             yielded.append(assignment)
-            yield Found(assignment, proved=True)
+            yield ValidAssignment(assignment, proved=True)
         elif verdict.region:
             refused.append((assignment, verdict))
         if time.perf_counter() > deadline:
@@ -265,7 +265,7 @@ class _ProgramSearch:
         self._program = self._build()
         self._best: Assignment | None = None
 
-    def run(self) -> Iterator[Found]:
+    def run(self) -> Iterator[ValidAssignment]:
         """The molecules by decreasing score, and when the effort is spent the best one known."""
         while self._programs > 0 and (left := self._deadline - time.perf_counter()) > 0:
             self._programs -= 1
@@ -287,18 +287,18 @@ class _ProgramSearch:
                 self._cut(_forbidding(solution.assignment))
                 self._yielded.append(solution.assignment)
                 self._best = None
-                yield Found(solution.assignment, proved=True)
+                yield ValidAssignment(solution.assignment, proved=True)
             elif verdict.valid:
                 break
             else:
                 self.refuse(solution.assignment, verdict)
         if not self._yielded:
             for easy in (greedy_molecule, _single_atom):
-                found = easy(self._scores, self._vocabulary, self._formula)
-                if found is not None:
-                    self._keep(found)
+                assignment = easy(self._scores, self._vocabulary, self._formula)
+                if assignment is not None:
+                    self._keep(assignment)
         if self._best is not None:
-            yield Found(self._best, proved=False)
+            yield ValidAssignment(self._best, proved=False)
 
     def refuse(self, assignment: Assignment, verdict: Verdict) -> None:
         """Cut off an assignment for what is wrong with it, and with it others that share the fault."""

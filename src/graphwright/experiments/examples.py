@@ -51,8 +51,8 @@ def write_examples(
     shipped = _shipped(configurations, scale)
     interrupted = work_off(runs_wanted(grid, scale, store, seeds), store, engine, stopped, report)
     folder = page_folder(out, grid.name, scale)
-    finished = {each.column: found for each in configurations if (found := _finished(each, store))}
-    copy_records([found.name for found in finished.values()], store, folder)
+    finished = {each.column: job for each in configurations if (job := _finished(each, store))}
+    copy_records([job.name for job in finished.values()], store, folder)
     parts = [f"# {grid.title}, scale `{scale}`", grid.summary]
     for column in (each.column for each in configurations):
         if column in finished:
@@ -123,13 +123,13 @@ def _shipped(configurations: Sequence[Configuration], scale: Scale) -> dict[str,
     if scale is Scale.SMOKE:
         return {}
     models = {name: load_model(name).run.task for name in shipped_names()}
-    found = {}
+    sources = {}
     for configuration in configurations:
         task = configuration.jobs[0].run.task
         alike = [name for name, own in models.items() if own.kind == task.kind]
         if alike:
-            found[configuration.column] = min(alike, key=lambda name: _distance(models[name], task))
-    return found
+            sources[configuration.column] = min(alike, key=lambda name: _distance(models[name], task))
+    return sources
 
 
 def _distance(first: TaskSettings, second: TaskSettings) -> tuple[int, int]:

@@ -65,12 +65,20 @@ def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], metric: s
     """The bars of a metric, and what the paper prints at `at`."""
     for index, row in enumerate(rows):
         color = PALETTE[names.index(row.measured.configuration.method) % len(PALETTE)]
-        found = row.measured.figures.get(metric)
-        if found is not None:
-            error = [[max(found.mean - found.interval.low, 0)], [max(found.interval.high - found.mean, 0)]]
-            panel.barh(index, found.mean, color=color, xerr=error, capsize=3, height=0.7)
+        measured = row.measured.figures.get(metric)
+        if measured is not None:
+            error = [
+                [max(measured.mean - measured.interval.low, 0)],
+                [max(measured.interval.high - measured.mean, 0)],
+            ]
+            panel.barh(index, measured.mean, color=color, xerr=error, capsize=3, height=0.7)
             panel.plot(
-                found.seeds, [index] * len(found.seeds), "o", color="white", markersize=3, markeredgecolor="k"
+                measured.seeds,
+                [index] * len(measured.seeds),
+                "o",
+                color="white",
+                markersize=3,
+                markeredgecolor="k",
             )
         if row.printed is not None:
             panel.plot(row.printed[at], index, marker="D", color=PRINTED, markersize=6, linestyle="none")

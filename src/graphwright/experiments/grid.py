@@ -158,20 +158,20 @@ def parse_grid(name: str, path: Path) -> Grid:
 
     A column that is only a name is the shared one; the shared settings of a scale lie under the grid's own.
     """
-    found = _read(path)
-    if not isinstance(found, dict):
+    fields = _read(path)
+    if not isinstance(fields, dict):
         raise SettingsError(f"{path}: expected the fields {', '.join(Grid.model_fields)}")
     shared = {column["name"]: column for column in _read(SHARED / "columns.yaml")}
-    columns = found.get("columns")
+    columns = fields.get("columns")
     if isinstance(columns, list):
-        found["columns"] = [shared.get(each, each) if isinstance(each, str) else each for each in columns]
-    settings, scales = _read(SHARED / "scales.yaml"), found.get("scales")
+        fields["columns"] = [shared.get(each, each) if isinstance(each, str) else each for each in columns]
+    settings, scales = _read(SHARED / "scales.yaml"), fields.get("scales")
     if isinstance(scales, dict):
         for scale, plan in scales.items():
             if isinstance(plan, dict):
                 plan["set"] = settings.get(scale, {}) | plan.get("set", {})
     try:
-        return Grid.model_validate({"name": name, **found})
+        return Grid.model_validate({"name": name, **fields})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         origin = ".".join(str(part) for part in first["loc"])

@@ -93,8 +93,8 @@ def data_sha256(task: TaskSettings) -> str | None:
         path /= MANIFEST
     if not path.is_file():
         return None
-    found = path.stat()
-    return _sha256(path.resolve(), found.st_size, found.st_mtime_ns)
+    status = path.stat()
+    return _sha256(path.resolve(), status.st_size, status.st_mtime_ns)
 
 
 @cache
@@ -152,23 +152,23 @@ class Store:
 
     def failure(self, job: Job) -> str | None:
         """What a failed job died of."""
-        found = read_json_object(self.folder(job) / FAILURE)
-        return None if found is None else str(found["error"])
+        record = read_json_object(self.folder(job) / FAILURE)
+        return None if record is None else str(record["error"])
 
 
 def read_json_object(path: Path) -> dict[str, Any] | None:
     """A JSON object, or nothing where there is no file; damage is an error that names the file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is damaged ({error}): delete its folder, and the job is done again") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError(
             f"{path} is damaged (an object was expected): delete its folder, and the job is done again"
         )
-    return found
+    return content
 
 
 def lock_job(folder: Path) -> AbstractContextManager[None]:

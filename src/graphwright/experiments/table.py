@@ -62,8 +62,8 @@ def measure(configuration: Configuration, store: Store, further: Sequence[str] =
 
 
 def _progress(job: Job, store: Store) -> tuple[tuple[float, float], ...]:
-    found = (store.record(job) or {}).get("training", {}).get("validations", [])
-    return tuple((each["seconds"], each["isomorphic"]) for each in found)
+    validations = (store.record(job) or {}).get("training", {}).get("validations", [])
+    return tuple((each["seconds"], each["isomorphic"]) for each in validations)
 
 
 def _excuse(job: Job, store: Store) -> str:
@@ -76,17 +76,17 @@ def _excuse(job: Job, store: Store) -> str:
 
 def _training(jobs: Sequence[Job], store: Store) -> dict[str, float]:
     records = [store.record(job) or {} for job in jobs]
-    found: dict[str, float] = {}
+    means: dict[str, float] = {}
     for name in ("seconds", "processor_seconds", "steps", "seconds_per_sample", "best_validation"):
         values = [record.get("training", {}).get(name) for record in records]
         known = [value for value in values if value is not None]
         if known and len(known) == len(records):
-            found[name] = float(np.mean(known))
+            means[name] = float(np.mean(known))
     asked = [record["baseline"] for record in records if "baseline" in record]
     if asked:
-        found["seconds_per_prediction"] = float(np.mean([each["seconds_per_prediction"] for each in asked]))
-        found["references"] = float(asked[0]["settings"]["references"])
-    return found
+        means["seconds_per_prediction"] = float(np.mean([each["seconds_per_prediction"] for each in asked]))
+        means["references"] = float(asked[0]["settings"]["references"])
+    return means
 
 
 @dataclass(frozen=True, eq=False)

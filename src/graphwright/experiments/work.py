@@ -144,8 +144,8 @@ def seconds_per_sample(folder: Path) -> float | None:
 
 def validations(folder: Path) -> list[dict[str, float]]:
     """What a run's validations found, and when: step, seconds, the headline metrics."""
-    found = [record for record in read_log(folder / "log.jsonl") if VALIDATION in record]
-    return [{name: record[name] for name in ("step", "seconds", *HEADLINES)} for record in found]
+    records = [record for record in read_log(folder / "log.jsonl") if VALIDATION in record]
+    return [{name: record[name] for name in ("step", "seconds", *HEADLINES)} for record in records]
 
 
 def _write_samples(path: Path, report: Report) -> None:

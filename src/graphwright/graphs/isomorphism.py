@@ -77,9 +77,9 @@ def _match(left: _Refined, left_matrix: IntArray, right: IntArray, right_matrix:
     for node in np.flatnonzero(right == cell):
         other = right.copy()
         other[node] = len(sizes)
-        found = _match(refined, left_matrix, other, right_matrix)
-        if found is not None:
-            return found
+        mapping = _match(refined, left_matrix, other, right_matrix)
+        if mapping is not None:
+            return mapping
     return None
 
 
@@ -94,9 +94,9 @@ def _match_parts(left: _Coded, parts: list[IntArray], right: _Coded, others: lis
         refined = _refine(colours, matrix)
         candidates = waiting.get(np.sort(colours).tobytes(), [])
         for at, other in enumerate(candidates):
-            found = _match(refined, matrix, *_restrict(right, other))
-            if found is not None:
-                match[part] = candidates.pop(at)[found]
+            mapping = _match(refined, matrix, *_restrict(right, other))
+            if mapping is not None:
+                match[part] = candidates.pop(at)[mapping]
                 break
         else:
             return None
@@ -160,14 +160,14 @@ def neighbourhoods(graph: Graph, radius: int) -> set[str]:
         around[first].append((name, second))
         around[second].append((name, first))
     colours = [_digest(0, name) for name in graph.node_names]
-    found = set(colours)
+    seen = set(colours)
     for distance in range(1, radius + 1):
         colours = [
             _digest(distance, (colour, sorted((name, colours[other]) for name, other in around[node])))
             for node, colour in enumerate(colours)
         ]
-        found.update(colours)
-    return found
+        seen.update(colours)
+    return seen
 
 
 def _digest(distance: int, seen: object) -> str:
@@ -188,10 +188,10 @@ class DistinctGraphs:
         exact = _bytes(graph)
         if exact not in self._exact:
             same = self._indices.get(refinement_hash(graph), [])
-            found = self._among(same, graph)
-            if found is None:
+            index = self._among(same, graph)
+            if index is None:
                 return None
-            self._exact[exact] = found
+            self._exact[exact] = index
         return self._exact[exact]
 
     def add(self, graph: Graph) -> int:
@@ -199,12 +199,12 @@ class DistinctGraphs:
         exact = _bytes(graph)
         if exact not in self._exact:
             same = self._indices.setdefault(refinement_hash(graph), [])
-            found = self._among(same, graph)
-            if found is None:
-                found = len(self.graphs)
-                same.append(found)
+            index = self._among(same, graph)
+            if index is None:
+                index = len(self.graphs)
+                same.append(index)
                 self.graphs.append(graph)
-            self._exact[exact] = found
+            self._exact[exact] = index
         return self._exact[exact]
 
     def _among(self, indices: list[int], graph: Graph) -> int | None:

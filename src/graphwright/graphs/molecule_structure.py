@@ -245,7 +245,7 @@ def _can_be_aromatic(symbol: str, charge: int, localised: int, hydrogens: int, *
 _NET_CHARGE = 100.0
 """Cost of a unit of net charge: more than charges that cancel could ever cost."""
 _BESIDE_A_CATION, _BESIDE_A_POSSIBLE_CATION, _ISOCYANIDE = 0.6, 0.8, 0.3
-"""What is left of the cost of an anion in such a place."""
+"""What is left of the cost of such an anion."""
 _ALTERNATIVES = 48
 """How many structures of one aromatic system are weighed against the rest of the molecule."""
 

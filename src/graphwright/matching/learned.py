@@ -188,8 +188,8 @@ class LearnedMatcher(Matcher):
 
 def detached(prediction: Prediction) -> Prediction:
     """The prediction without its gradient."""
-    found = {name: value.detach() for name, value in vars(prediction).items() if value is not None}
-    return replace(prediction, **found)
+    fields = {name: value.detach() for name, value in vars(prediction).items() if value is not None}
+    return replace(prediction, **fields)
 
 
 def largest_marginal_error(plan: Tensor) -> float:

@@ -137,7 +137,7 @@ class Prices:
 
 
 def price(pairs: GraphPairs, frontier: Frontier) -> Prices:
-    """The bound of `bounds.branch_bound`, given that some slots are placed.
+    """The bound of `branch_bound`, given that some slots are placed.
 
     Edges to slots placed are known and count in full; half of the multiset difference stands for the others.
     The bound is exact once all slots to come are padding, whose edges are known to be none.
@@ -281,8 +281,10 @@ def edit_distances(
             results[at] = EditDistance(0, 0, isomorphism)
     rest = [at for at in range(len(first)) if at not in results]
     for chunk in _chunks(first, second, rest):
-        found = _search([first[at] for at in chunk], [second[at] for at in chunk], [starts[at] for at in chunk])
-        results.update(zip(chunk, found, strict=True))
+        distances = _search(
+            [first[at] for at in chunk], [second[at] for at in chunk], [starts[at] for at in chunk]
+        )
+        results.update(zip(chunk, distances, strict=True))
     return [results[at] for at in range(len(first))]
 
 

@@ -67,11 +67,11 @@ class Metric:
 
     def values(self, report: Report) -> Values | None:
         """`of`, checked: it may be another package's."""
-        found = self.of(report)
-        if found is not None and np.shape(found) != (len(report),):
+        values = self.of(report)
+        if values is not None and np.shape(values) != (len(report),):
             wanted = f"the metric {self.name} must give {len(report)} values, one per sample"
-            raise ValueError(f"{wanted}, got shape {np.shape(found)}")
-        return found
+            raise ValueError(f"{wanted}, got shape {np.shape(values)}")
+        return values
 
     def gain(self, value: float, before: float) -> float:
         """By how much a value is better than the one before; negative if it is worse."""

@@ -31,7 +31,7 @@ class NodeDecoder(nn.Module):
 
 
 ROOM = 8
-"""Token slots beyond the most nodes that a graph has. Pairs grow with their square: a step on 64 molecules of up
+"""Token slots over the most nodes that a graph has. Pairs grow with their square: a step on 64 molecules of up
 to 32 atoms takes 0.63 s with 40 of them, 0.98 s with 48, 1.5 s with all 68 that a molecule may have."""
 UNOWNED = 5.0
 """What a token costs, over the number of nodes, that does not own the node it is to stand for."""

@@ -77,11 +77,11 @@ def sections_of(kind: str) -> tuple[Section, ...]:
 @cache
 def options() -> dict[str, Option]:
     """All options by key, in the schema's order; of those that several kinds of task have, the first kind's."""
-    found: dict[str, Option] = {}
+    listed: dict[str, Option] = {}
     for section in sections():
         for option in section.options:
-            found.setdefault(option.key, option)
-    return found
+            listed.setdefault(option.key, option)
+    return listed
 
 
 @cache

@@ -48,10 +48,10 @@ class Override:
     @property
     def option(self) -> Option:
         """The option that it sets, or an error that names the nearest."""
-        found = options().get(self.key)
-        if found is None:
+        option = options().get(self.key)
+        if option is None:
             raise unknown(self.key, self.shown)
-        return found
+        return option
 
     @property
     def setting(self) -> str | float | None:

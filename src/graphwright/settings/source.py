@@ -44,10 +44,10 @@ def find_preset(name: str) -> Preset | None:
 
 def _preset(name: str, shown: str = "") -> Preset:
     """The preset of this name, or an error."""
-    found = find_preset(name)
-    if found is None:
+    preset = find_preset(name)
+    if preset is None:
         raise no_preset(name, shown or f"there is no preset {name!r}")
-    return found
+    return preset
 
 
 def no_preset(name: str, shown: str) -> SettingsError:
@@ -101,10 +101,10 @@ def settings_file(source: str) -> Path:
     if preset is not None:
         return preset.path
     if path.is_dir():
-        found = next((path / name for name in CONFIGS if (path / name).exists()), None)
-        if found is None:
+        file = next((path / name for name in CONFIGS if (path / name).exists()), None)
+        if file is None:
             raise SettingsError(f"{path} is no run folder: it holds no {CONFIG}")
-        return found
+        return file
     if looks_like_path or path.exists():
         return path
     raise no_preset(source, f"there is no preset, file or run folder {source!r}")
@@ -117,19 +117,19 @@ def is_run_folder(source: str) -> bool:
 
 def data_settings(source: str) -> DataSettings | None:
     """What data, or a name that is no preset's, stand for by themselves; the task registered last says first."""
-    found = (TASKS[kind].settings_for(source) for kind in reversed(TASKS.names()))
-    return next((settings for settings in found if settings is not None), None)
+    answers = (TASKS[kind].settings_for(source) for kind in reversed(TASKS.names()))
+    return next((settings for settings in answers if settings is not None), None)
 
 
 def _layers(path: Path) -> list[Layer]:
     """A file's settings, above those of the presets that it starts from."""
-    found = read_settings(path)
+    file = read_settings(path)
     if path.name not in CONFIGS:
-        _refuse_counted(found.overrides)
-    if found.preset is None:
-        return [found.overrides]
-    name = str(found.preset.value)
-    preset = _preset(name, f"{found.preset.shown}: there is no preset {name!r}")
+        _refuse_counted(file.overrides)
+    if file.preset is None:
+        return [file.overrides]
+    name = str(file.preset.value)
+    preset = _preset(name, f"{file.preset.shown}: there is no preset {name!r}")
     if preset.path.resolve() == path.resolve():
-        raise SettingsError(f"{found.preset.shown}: {name} cannot start from itself")
-    return [*_layers(preset.path), found.overrides]
+        raise SettingsError(f"{file.preset.shown}: {name} cannot start from itself")
+    return [*_layers(preset.path), file.overrides]

@@ -145,10 +145,10 @@ def _parse_part(part: str, text: str) -> Counter[str]:
     stack: list[Counter[str]] = [Counter()]
     at = 0
     while at < len(part):
-        found = _TOKEN.match(part, at)
-        if not found:
+        match = _TOKEN.match(part, at)
+        if not match:
             raise ValueError(f"formula {_shown(text)} cannot be read at {part[at : at + 8]!r}")
-        element, number, opened, closed = found.groups()
+        element, number, opened, closed = match.groups()
         if element and element not in MASS:
             raise ValueError(f"formula {_shown(text)} has an unknown element {element!r}")
         if element:
@@ -161,7 +161,7 @@ def _parse_part(part: str, text: str) -> Counter[str]:
             inner = stack.pop()
             for name, count in inner.items():
                 stack[-1][name] += count * _number(closed, text)
-        at = found.end()
+        at = match.end()
     if len(stack) > 1 or not stack[0]:
         raise ValueError(
             f"formula {_shown(text)} " + ("opens a bracket too many" if len(stack) > 1 else "is empty")
@@ -232,10 +232,10 @@ class Adduct:
 def parse_adduct(text: str) -> Adduct:
     """`[M+H]+`, `[2M+Na]+`, `[M-H2O+H]+`, `[M+2H]2+`, `[M+FA-H]-`, `M+H`, `[M]+*`; `name` is its usual form."""
     bare = re.sub(r"\s", "", text).replace("−", "-").rstrip("*.•")
-    found = _ADDUCT.fullmatch(bare)
-    if not found or (bare[0] in "[(") != any(mark in bare[1:] for mark in "])"):
+    match = _ADDUCT.fullmatch(bare)
+    if not match or (bare[0] in "[(") != any(mark in bare[1:] for mark in "])"):
         raise ValueError(f"adduct {text[:40]!r} is not understood; expected the form [M+H]+")
-    molecules, middle, before, signs, sign, after = found.groups()
+    molecules, middle, before, signs, sign, after = match.groups()
     terms = _TERM.findall(middle)
     # Without brackets, a last sign belongs to the charge: the pattern is lazy, so `M+H` keeps its H.
     if "".join(f"{sign}{times}{atoms}" for sign, times, atoms in terms) != middle:

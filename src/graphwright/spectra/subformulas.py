@@ -144,8 +144,8 @@ def explain(mzs: Floats, table: SubformulaTable, tolerance_ppm: float) -> Explan
 
 
 def _explain(mzs: Floats, table: SubformulaTable, tolerance_ppm: float) -> Explanation:
-    found = [_candidates(mzs, table, size, tolerance_ppm) for size in range(1, abs(table.charge) + 1)]
-    peak, row, hydrogens, ppm, size = (np.concatenate(column) for column in zip(*found, strict=True))
+    by_size = [_candidates(mzs, table, size, tolerance_ppm) for size in range(1, abs(table.charge) + 1)]
+    peak, row, hydrogens, ppm, size = (np.concatenate(column) for column in zip(*by_size, strict=True))
     rounded = np.round(np.abs(ppm) / EQUAL_PPM)
     order = np.lexsort((row, -hydrogens, table.heteroatoms[row], size, rounded, peak))
     best = order[np.diff(peak[order], prepend=-1) > 0]

@@ -95,5 +95,5 @@ class EncoderLikeness(EuclideanLikeness):
                 means.append(tokens.mean())
         finally:
             self.encoder.train(was_training)
-        found: Floats = torch.cat(means).float().cpu().numpy()
-        return found
+        values: Floats = torch.cat(means).float().cpu().numpy()
+        return values

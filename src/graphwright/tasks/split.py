@@ -86,9 +86,9 @@ def molecule_means(report: Report, extras: Sequence[Extra], membership: Membersh
     """
     values: dict[str, tuple[ArrayLike, float]] = {}
     for metric in METRICS.entries():
-        found = metric.values(report)
-        if found is not None:
-            values[metric.name] = (found, metric.scale)
+        per_sample = metric.values(report)
+        if per_sample is not None:
+            values[metric.name] = (per_sample, metric.scale)
     values |= {extra.name: (extra.values, 100.0 if extra.share else 1.0) for extra in extras}
     return _means(values, membership)
 

@@ -508,9 +508,9 @@ def register_task(settings: type[TaskSettings]) -> Callable[[T], T]:
 
 def task_of(settings: TaskSettings) -> Task:
     """The task that settings describe."""
-    found = TASKS[settings.kind](settings)
-    assert isinstance(found, Task)  # as `register_task` takes nothing else
-    return found
+    task = TASKS[settings.kind](settings)
+    assert isinstance(task, Task)  # as `register_task` takes nothing else
+    return task
 
 
 def graph_statistics(graphs: Sequence[Graph]) -> list[tuple[str, str]]:

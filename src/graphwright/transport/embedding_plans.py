@@ -23,7 +23,7 @@ class EmbeddingPlan(Protocol):
 
     Sample i has counts[i] of the nodes; `padding` (d,) stands for each that it has less than slots. further:
     (b, n, n) costs added to those of the embeddings before they are divided by their sum; they get no gradient,
-    and all columns beyond a sample's nodes must be alike.
+    and all columns of a sample's padding must be alike.
     """
 
     def __call__(
@@ -51,7 +51,7 @@ def l1_plan(
     """Sinkhorn(C / sum C; epsilon, iterations) with C_ij = |x_i - y_j|_1; see `EmbeddingPlan`.
 
     On the processor distances, steps and gradients of a sample are one pass over what fits into its cache, and a
-    sample costs its own size: the nodes beyond it are one column that stands for all of them.
+    sample costs its own size: its padding is one column that stands for all of it.
     """
     further = _check(slots, nodes, counts, padding, epsilon, iterations, further)
     if all(kernels_for(tensor) for tensor in (slots, nodes, padding)):
@@ -164,5 +164,5 @@ class _FusedL1Plan(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         slots, nodes, counts, starts, padding, *steps = ctx.saved_tensors
         given = Embeddings(slots, nodes, counts, starts, padding, None)
-        found = ctx.kernels.l1_plan_backward(given, ctx.epsilon, LEAST_TOTAL, *steps, gradient)
-        return found.slots, found.nodes, None, found.padding.sum(0), None, None, None
+        gradients = ctx.kernels.l1_plan_backward(given, ctx.epsilon, LEAST_TOTAL, *steps, gradient)
+        return gradients.slots, gradients.nodes, None, gradients.padding.sum(0), None, None, None

@@ -40,6 +40,7 @@ class ConvolutionalEncoder(Encoder):
         )
         self.detail = _detail(half, detail) if detail else None
         self.blocks = nn.Sequential(*(_Residual(width) for _ in range(blocks)))
+        # The positions' embedding, under the name that models' files have.
         self.places = nn.Parameter(0.02 * torch.randn((side // 4) ** 2, width))
         self.norm = nn.LayerNorm(width)
 

@@ -58,16 +58,16 @@ class _Scanner:
             if self.escaped:
                 self.escaped, at = False, at + 1
                 continue
-            found = (_IN_STRING if self.in_string else _STRUCTURE).search(chunk, at)
-            end = found.start() if found else len(chunk)
+            match = (_IN_STRING if self.in_string else _STRUCTURE).search(chunk, at)
+            end = match.start() if match else len(chunk)
             if self.depth == self.base:
                 self._check_gap(chunk[at:end])
             self.line += chunk.count("\n", at, end)
             at = end + 1
-            if not found:
+            if not match:
                 break
             inside = self.depth > self.base
-            if self._step(found[0]) and not inside and self.depth > self.base:
+            if self._step(match[0]) and not inside and self.depth > self.base:
                 self.start, kept = self.line, end
             elif inside and self.depth == self.base:
                 yield self.start, "".join([*self.parts, chunk[kept:at]])

@@ -69,7 +69,7 @@ class SpectrumSource:
     size_limit: int = SIZE_LIMIT
 
     def origin(self, line: int = 0) -> Origin:
-        """The place of a line of this file."""
+        """A line of this file, as an error names it."""
         return Origin(str(self.path), "line", line)
 
     def error(self, problem: str, line: int = 0) -> SpectrumError:
@@ -180,13 +180,13 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         """Value of the field under its best spelling that the file uses."""
-        found = self._found(name)
-        return found[0] if found else None
+        entry = self._entry(name)
+        return entry[0] if entry else None
 
     def value(self, key: str) -> str | None:
         """Value of one key, whatever field it stands for."""
-        found = self._values.get(plain_key(key))
-        return found[0] if found else None
+        entry = self._values.get(plain_key(key))
+        return entry[0] if entry else None
 
     def spectrum(
         self, mzs: ArrayLike, intensities: ArrayLike, electronvolts: float | None = None
@@ -199,12 +199,12 @@ class Fields:
         except ValueError as problem:
             return SpectrumError(self.origin, str(problem))
 
-    def _found(self, name: str) -> tuple[str, int] | None:
+    def _entry(self, name: str) -> tuple[str, int] | None:
         return next((self._values[key] for key in _SPELLINGS[name] if key in self._values), None)
 
     def _error(self, name: str, problem: str) -> SpectrumError:
-        found = self._found(name)
-        origin = Origin(self.origin.path, self.origin.unit, found[1] if found else self.origin.number)
+        entry = self._entry(name)
+        origin = Origin(self.origin.path, self.origin.unit, entry[1] if entry else self.origin.number)
         return SpectrumError(origin, f"{name}: {problem}")
 
     def _spectrum(self, mzs: ArrayLike, intensities: ArrayLike, electronvolts: float | None) -> Spectrum:
@@ -236,9 +236,9 @@ class Fields:
 
     def _check_level(self) -> None:
         level = self.text("level")
-        found = re.fullmatch(r"(?:ms)?\s*-?([0-9]*)(?:\.0)?", level.lower()) if level else None
+        match = re.fullmatch(r"(?:ms)?\s*-?([0-9]*)(?:\.0)?", level.lower()) if level else None
         # `MS` alone is a spectrum of whole molecules; words such as `Tandem` say nothing against MS2.
-        if found and (found[1] or "1") != "2":
+        if match and (match[1] or "1") != "2":
             raise self._error("level", f"a tandem (MS2) spectrum was expected, got {level!r}")
 
     def _formula(self) -> Composition | None:
@@ -276,10 +276,10 @@ class Fields:
                 return parse_adduct(adduct).charge
             except ValueError:
                 pass
-        found = re.fullmatch(r"([+-]?)([0-9]{1,2})(?:\.0)?([+-]?)", text) if text else None
-        if not found or not int(found[2]):
+        match = re.fullmatch(r"([+-]?)([0-9]{1,2})(?:\.0)?([+-]?)", text) if text else None
+        if not match or not int(match[2]):
             return None
-        return -int(found[2]) if "-" in (found[1], found[3]) else int(found[2])
+        return -int(match[2]) if "-" in (match[1], match[3]) else int(match[2])
 
 
 # Nearly every line of nearly every file: worth not taking apart.

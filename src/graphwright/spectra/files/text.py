@@ -192,7 +192,7 @@ def _read_tag(record: Record, tag: str, value: str, number: int) -> None:
 def _with_adduct_of_title(record: Record) -> Spectrum | SpectrumError:
     if record.fields.text("adduct") is None:
         # The name is the compound's, so the title has to be asked for by its own key.
-        found = _ADDUCT_IN_TITLE.search(record.fields.value("record_title") or "")
-        if found:
-            record.fields.add("precursor_type", found[0], record.line)
+        match = _ADDUCT_IN_TITLE.search(record.fields.value("record_title") or "")
+        if match:
+            record.fields.add("precursor_type", match[0], record.line)
     return record.result()

@@ -181,10 +181,10 @@ def four_coloring(adjacent: NDArray[np.bool_], rng: np.random.Generator) -> NDAr
         order = rng.permutation(count)
         codes = rng.integers(len(_PREFERENCES), size=count)
         preferences = [_PREFERENCES[code] for code in codes.tolist()]
-        found = _search(_bits(adjacent[order][:, order]), preferences, limit)
-        if found is not None:
+        solved = _search(_bits(adjacent[order][:, order]), preferences, limit)
+        if solved is not None:
             colors = np.empty(count, np.int64)
-            colors[order] = found
+            colors[order] = solved
             return colors
         limit *= 2
 

@@ -255,16 +255,16 @@ class Coloring(Task):
             yield BadInput(str(error))
 
     def statistics(self, samples: Iterable[ColoringSample]) -> list[tuple[str, str]]:
-        found = statistics(samples)
-        shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in found.color_shares.items())
+        summary = statistics(samples)
+        shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in summary.color_shares.items())
         return [
-            ("looked at", f"{found.samples:,}"),
-            ("nodes", f"{found.size_min} to {found.size_max}, mean {found.size_mean:.2f}"),
-            ("edges", f"mean {found.edges_mean:.2f}"),
-            ("degree", f"mean {found.degree_mean:.2f}, largest {found.degree_max}"),
+            ("looked at", f"{summary.samples:,}"),
+            ("nodes", f"{summary.size_min} to {summary.size_max}, mean {summary.size_mean:.2f}"),
+            ("edges", f"mean {summary.edges_mean:.2f}"),
+            ("degree", f"mean {summary.degree_mean:.2f}, largest {summary.degree_max}"),
             ("colours", shares),
-            ("connected", f"{100 * found.connected_share:.1f} %"),
-            ("generated", f"{found.samples_per_second:,.0f} samples/s"),
+            ("connected", f"{100 * summary.connected_share:.1f} %"),
+            ("generated", f"{summary.samples_per_second:,.0f} samples/s"),
         ]
 
     def sheet(self, samples: Sequence[ColoringSample]) -> Figure:

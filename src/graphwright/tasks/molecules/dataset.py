@@ -96,8 +96,8 @@ def collate_molecules(
     """(b, k) tokens, and the graphs padded to `capacity` nodes; with `owners` which token is of which atom."""
     bits, graphs = [sample.bits for sample in samples], padded_graphs(samples, vocabulary, capacity)
     if owners:
-        found = token_owners(bits, [sample.centres for sample in samples], capacity)
-        graphs = replace(graphs, owners=found)
+        owned = token_owners(bits, [sample.centres for sample in samples], capacity)
+        graphs = replace(graphs, owners=owned)
     return tokens(bits), graphs
 
 
@@ -176,8 +176,8 @@ class MoleculeDataset(Samples):
     def unusable(self) -> dict[str, int]:
         """How many these are, by reason, the commonest first."""
         counts = torch.bincount(self._seen, minlength=1 + USABLE + len(REASONS))[1 + USABLE :].tolist()
-        found = {str(reason): count for reason, count in zip(REASONS, counts, strict=True) if count}
-        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+        reasons = {str(reason): count for reason, count in zip(REASONS, counts, strict=True) if count}
+        return dict(sorted(reasons.items(), key=lambda pair: -pair[1]))
 
     def collate(self, samples: Sequence[MoleculeSample]) -> tuple[Tensor, GraphBatch]:
         """(b, k) tokens, and the graphs padded to the capacity."""
@@ -188,16 +188,16 @@ class MoleculeDataset(Samples):
         return self.table.digest()
 
     def _read(self, row: int) -> bytes | MoleculeError:
-        found = self._packed.get(row)
-        if found is None:
+        packed = self._packed.get(row)
+        if packed is None:
             try:
                 smiles = self.table.smiles[row].as_py()
-                found = pack(read_molecule(smiles, self.vocabulary, self.capacity))
+                packed = pack(read_molecule(smiles, self.vocabulary, self.capacity))
             except MoleculeError as error:
-                found = error
-            self._packed[row] = found
-            self._seen[row] = USABLE if isinstance(found, bytes) else 1 + USABLE + REASONS.index(found.reason)
-        return found
+                packed = error
+            self._packed[row] = packed
+            self._seen[row] = USABLE if isinstance(packed, bytes) else 1 + USABLE + REASONS.index(packed.reason)
+        return packed
 
     def _first_usable(self, at: int) -> int | None:
         """The first usable row from position `at` on, going round."""
@@ -208,13 +208,13 @@ class MoleculeDataset(Samples):
         return None
 
     def _usable(self, limit: int) -> NDArray[np.int64]:
-        found: list[int] = []
+        rows: list[int] = []
         for row in self.rows.tolist():
-            if len(found) == limit:
+            if len(rows) == limit:
                 break
             if isinstance(self._read(row), bytes):
-                found.append(row)
-        return np.array(found, np.int64)
+                rows.append(row)
+        return np.array(rows, np.int64)
 
     def _no_molecule(self, rows: int) -> str:
         if not rows:
@@ -259,19 +259,19 @@ class MoleculeStatistics:
 
 
 def molecule_statistics(samples: Iterable[MoleculeSample], vocabulary: Vocabulary) -> MoleculeStatistics:
-    found = list(samples)
-    if not found:
+    listed = list(samples)
+    if not listed:
         raise ValueError("samples must not be empty")
-    sizes = np.array([len(sample.atoms) for sample in found])
-    bits = np.array([len(sample.bits) for sample in found])
-    atoms = np.bincount(np.concatenate([s.atoms for s in found]), minlength=len(vocabulary.nodes))
-    bonds = np.bincount(np.concatenate([s.bonds[:, 2] for s in found]), minlength=len(vocabulary.edges))
+    sizes = np.array([len(sample.atoms) for sample in listed])
+    bits = np.array([len(sample.bits) for sample in listed])
+    atoms = np.bincount(np.concatenate([s.atoms for s in listed]), minlength=len(vocabulary.nodes))
+    bonds = np.bincount(np.concatenate([s.bonds[:, 2] for s in listed]), minlength=len(vocabulary.edges))
     return MoleculeStatistics(
-        molecules=len(found),
+        molecules=len(listed),
         size_min=int(sizes.min()),
         size_mean=float(sizes.mean()),
         size_max=int(sizes.max()),
-        bonds_mean=float(bonds.sum() / len(found)),
+        bonds_mean=float(bonds.sum() / len(listed)),
         bits_mean=float(bits.mean()),
         bits_max=int(bits.max()),
         element_shares=dict(zip(vocabulary.nodes, (atoms / atoms.sum()).tolist(), strict=True)),

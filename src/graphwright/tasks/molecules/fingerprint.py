@@ -34,8 +34,8 @@ BitArray = NDArray[np.uint16]
 
 def active_bits(molecule: Mol) -> BitArray:
     """Sorted active bits of the ECFP4 fingerprint (Morgan, radius 2, 2048 bits, without chirality)."""
-    found = _generator().GetFingerprint(molecule).GetOnBits()
-    return np.array(sorted(found), np.uint16)
+    bits = _generator().GetFingerprint(molecule).GetOnBits()
+    return np.array(sorted(bits), np.uint16)
 
 
 def active_bits_and_centres(molecule: Mol) -> tuple[BitArray, BitArray]:
@@ -47,13 +47,13 @@ def active_bits_and_centres(molecule: Mol) -> tuple[BitArray, BitArray]:
 
     output = AdditionalOutput()
     output.AllocateAtomToBits()
-    found = _generator().GetFingerprint(molecule, additionalOutput=output).GetOnBits()
+    on = _generator().GetFingerprint(molecule, additionalOutput=output).GetOnBits()
     rows = [
         (*bits, *[NO_BIT] * (RADIUS + 1 - len(bits)))
         for atom, bits in zip(molecule.GetAtoms(), output.GetAtomToBits(), strict=True)
         if atom.GetAtomicNum() != 1
     ]
-    return np.array(sorted(found), np.uint16), np.array(rows, np.uint16).reshape(-1, RADIUS + 1)
+    return np.array(sorted(on), np.uint16), np.array(rows, np.uint16).reshape(-1, RADIUS + 1)
 
 
 def token_owners(fingerprints: Sequence[BitArray], centres: Sequence[BitArray], capacity: int) -> Tensor:

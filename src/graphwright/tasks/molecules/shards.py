@@ -93,14 +93,14 @@ class _Epoch:
 
     def _lane(self, lane: int, low: int, high: int) -> IntArray:
         """Indices at the positions low..high-1 of a lane."""
-        found: list[IntArray] = []
+        runs: list[IntArray] = []
         position, end = lane * self.length + low, lane * self.length + high
         while position < end:
             start, order = self._window(lane, position)
             part = order[position - start : end - start]
-            found.append(part)
+            runs.append(part)
             position += len(part)
-        return np.concatenate(found)
+        return np.concatenate(runs)
 
     def _window(self, lane: int, position: int) -> tuple[int, IntArray]:
         """The window of a lane that holds a position: where it starts, and its shuffled indices."""
@@ -233,15 +233,15 @@ class _BlockCache:
         self._blocks: OrderedDict[BlockAddress, _Block] = OrderedDict()
 
     def block(self, address: BlockAddress) -> _Block:
-        found = self._blocks.get(address)
-        if found is None:
-            found = _read_block(self.folder / address.shard, address)
+        block = self._blocks.get(address)
+        if block is None:
+            block = _read_block(self.folder / address.shard, address)
             self.reads += 1
-            self._blocks[address] = found
+            self._blocks[address] = block
             if len(self._blocks) > self.size:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(address)
-        return found
+        return block
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_blocks": OrderedDict()}  # a worker reads for itself

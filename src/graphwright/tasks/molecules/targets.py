@@ -323,11 +323,11 @@ def _lines(bond: str) -> tuple[tuple[float, str], ...]:
 
 
 def chemistry_extras(predicted: Sequence[Graph], targets: Sequence[Graph]) -> list[Extra]:
-    found = chemistry_metrics(predicted, targets)
+    chemistry = chemistry_metrics(predicted, targets)
     return [
-        Extra("validity", "valid molecules, %", found.valid.astype(np.float64)),
-        Extra("same_fingerprint", "same fingerprint, %", found.same_fingerprint.astype(np.float64)),
-        Extra("tanimoto", "Tanimoto similarity of the fingerprints", found.tanimoto, share=False),
+        Extra("validity", "valid molecules, %", chemistry.valid.astype(np.float64)),
+        Extra("same_fingerprint", "same fingerprint, %", chemistry.same_fingerprint.astype(np.float64)),
+        Extra("tanimoto", "Tanimoto similarity of the fingerprints", chemistry.tanimoto, share=False),
     ]
 
 

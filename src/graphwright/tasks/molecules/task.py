@@ -132,11 +132,11 @@ class Fingerprint2Molecule(MoleculeTask):
         if self._is_prepared:
             return self._shards("train").vocabulary
         table = _table(find_data(self.settings.data))
-        found = elements_of(table.smiles.to_pylist())
-        if not found:
+        elements = elements_of(table.smiles.to_pylist())
+        if not elements:
             # Without an atom there is no molecule, which is an error that says why.
             MoleculeDataset(table, np.arange(len(table)), molecule_vocabulary(["C"]), self.capacity)
-        return molecule_vocabulary(found)
+        return molecule_vocabulary(elements)
 
     def resolved(self) -> FingerprintTask:
         """The settings with the elements in the data named, which a trained model must know without them."""
@@ -328,10 +328,10 @@ def _training_smiles(path: Path) -> frozenset[str]:
 
 def _vectors(path: Path) -> Any:
     try:
-        found = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as a NumPy array: {error}") from error
-    vectors = found[None] if found.ndim == 1 else found
+    vectors = array[None] if array.ndim == 1 else array
     if vectors.ndim != 2 or vectors.shape[1] != BITS:
-        raise ValueError(f"{path}: expected fingerprints of shape (m, {BITS}), got {found.shape}")
+        raise ValueError(f"{path}: expected fingerprints of shape (m, {BITS}), got {array.shape}")
     return vectors

@@ -163,28 +163,28 @@ def spectrum_statistics(
     samples: Iterable[SpectrumSample], vocabulary: Vocabulary, adducts: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Peaks, energies, molecules, formulas, and the scaffolds; for a table. adducts: those that have a token."""
-    found = list(samples)
-    if not found:
+    listed = list(samples)
+    if not listed:
         raise ValueError("samples must not be empty")
-    peaks = np.array([len(sample.spectrum.peaks) for sample in found])
-    explained = sum(int(sample.spectrum.explained.sum()) for sample in found)
-    energies = np.array([sample.spectrum.energy for sample in found])
-    sizes = np.array([len(sample.atoms) for sample in found])
-    atoms = np.bincount(np.concatenate([sample.atoms for sample in found]), minlength=len(vocabulary.nodes))
+    peaks = np.array([len(sample.spectrum.peaks) for sample in listed])
+    explained = sum(int(sample.spectrum.explained.sum()) for sample in listed)
+    energies = np.array([sample.spectrum.energy for sample in listed])
+    sizes = np.array([len(sample.atoms) for sample in listed])
+    atoms = np.bincount(np.concatenate([sample.atoms for sample in listed]), minlength=len(vocabulary.nodes))
     shares = ", ".join(
         f"{name} {100 * share:.2f} %" for name, share in zip(vocabulary.nodes, atoms / atoms.sum(), strict=True)
     )
     return [
-        ("looked at", f"{len(found):,} spectra"),
-        ("molecules, formulas", f"{_distinct(s.molecule for s in found)}, {_distinct(s.group for s in found)}"),
-        ("scaffolds", f"{_distinct(refinement_hash(sample.graph) for sample in found)}"),
+        ("looked at", f"{len(listed):,} spectra"),
+        ("molecules, formulas", f"{_distinct(s.molecule for s in listed)}, {_distinct(s.group for s in listed)}"),
+        ("scaffolds", f"{_distinct(refinement_hash(sample.graph) for sample in listed)}"),
         ("scaffold atoms", f"{sizes.min()} to {sizes.max()}, mean {sizes.mean():.2f}"),
         ("elements", shares),
         ("peaks", f"{peaks.min()} to {peaks.max()}, median {np.median(peaks):g}"),
         ("peaks explained", f"{100 * explained / peaks.sum():.1f} %"),
-        ("formula known", f"{100 * np.mean([s.spectrum.formula is not None for s in found]):.1f} %"),
+        ("formula known", f"{100 * np.mean([s.spectrum.formula is not None for s in listed]):.1f} %"),
         ("collision energy", _energies(energies)),
-        ("adducts", _adducts(found, adducts)),
+        ("adducts", _adducts(listed, adducts)),
     ]
 
 

@@ -269,30 +269,30 @@ def misfit(spectrum: Spectrum) -> str | None:
 
 def remarks(spectrum: Spectrum, vocabulary: Vocabulary, capacity: int) -> list[str]:
     """What was taken for granted of a spectrum, and why it is none that a model can know."""
-    found = []
+    notes = []
     adduct = inferred_adduct(spectrum)
     if adduct is not None:
-        found.append(f"{adduct} taken from charge 1+")
+        notes.append(f"{adduct} taken from charge 1+")
     if spectrum.charge is not None and spectrum.charge < 0:
-        found.append("out of scope: a negative ion")
+        notes.append("out of scope: a negative ion")
     tried = replace(spectrum, adduct=spectrum.adduct or (PROTONATED if spectrum.charge == 1 else None))
     if (apart := misfit(tried)) is not None:
-        found.append(f"out of scope: {apart}")
+        notes.append(f"out of scope: {apart}")
     formula = readable(spectrum.formula)
     foreign = (
         [] if formula is None else [name for name, _ in parse_formula(formula).counts if name not in ELEMENTS]
     )
     if foreign:
-        found.append(f"out of scope: {', '.join(foreign)} in the formula")
+        notes.append(f"out of scope: {', '.join(foreign)} in the formula")
     if spectrum.smiles is not None:
         try:
             scaffold = murcko_scaffold(parse_smiles(spectrum.smiles))
             graph_from_molecule(parse_smiles(scaffold.smiles), vocabulary, capacity)
         except MoleculeError as error:
-            found.append(f"out of scope: {error.detail}")
+            notes.append(f"out of scope: {error.detail}")
         except ImportError:  # predicting needs no RDKit, and goes without the remark
             pass
-    return found
+    return notes
 
 
 def spectrum_batch(settings: SpectrumTask, given: Any) -> SpectrumInputs:
@@ -341,7 +341,7 @@ def read_inputs(
     formula: str | None = None,
     remarked: Callable[[Spectrum], list[str]] = lambda spectrum: [],  # noqa: ARG005
 ) -> Iterator[NamedInput | BadInput]:
-    """Every spectrum of a file; the name is the file and the spectrum's own name, or its place.
+    """Every spectrum of a file; the name is the file and the spectrum's own name, or its number.
 
     formula: of the molecules whose spectra do not say theirs. remarked: what else to say of a spectrum.
     """
@@ -372,9 +372,9 @@ def read_inputs(
 
 def _told(problems: list[SpectrumError]) -> Sequence[BadInput]:
     """What could not be read since the last time."""
-    found = [BadInput(str(problem)) for problem in problems]
+    bad = [BadInput(str(problem)) for problem in problems]
     problems.clear()
-    return found
+    return bad
 
 
 def vary(spectrum: EncodedSpectrum, settings: SpectrumTask, rng: np.random.Generator) -> EncodedSpectrum:

@@ -52,8 +52,8 @@ def bags_of_words(inputs: SpectrumInputs) -> Bag:
     words = torch.cat([fragments[..., 0], losses[..., 0]], 1) % WORDS
     weights = torch.cat([heights, lost], 1)
     rows, columns = weights.nonzero().unbind(1)
-    found = (rows.numpy(), words[rows, columns].numpy(), weights[rows, columns].numpy())
-    return bag(*found, shape=(len(words), WORDS))
+    entries = (rows.numpy(), words[rows, columns].numpy(), weights[rows, columns].numpy())
+    return bag(*entries, shape=(len(words), WORDS))
 
 
 def spectrum_memory(training: SpectrumDataset, library: Library) -> Memory:
@@ -85,8 +85,8 @@ def _chosen(training: SpectrumDataset) -> NDArray[np.int64]:
 
 
 def _index(training: SpectrumDataset, row: int, library: Library) -> int:
-    found = library.distinct.find(training.scaffold(row))
-    return -1 if found is None else found
+    index = library.distinct.find(training.scaffold(row))
+    return -1 if index is None else index
 
 
 Rows = NDArray[np.int64]
@@ -102,9 +102,9 @@ def baselines(training: SpectrumDataset, queries: SpectrumDataset, indices: Sequ
     asked = np.array([queries.units[index][0] for index in indices], np.int64)
     scaffolds = _Scaffolds(training)
     common = scaffolds.commonest(known)
-    found = [Baseline("commonest scaffold", [scaffolds[common]] * len(asked))]
+    answers = [Baseline("commonest scaffold", [scaffolds[common]] * len(asked))]
     nearest = _nearest_precursor(training, queries, known, asked, common)
-    found.append(Baseline("nearest precursor", [scaffolds[int(row)] for row in nearest]))
+    answers.append(Baseline("nearest precursor", [scaffolds[int(row)] for row in nearest]))
     rough, fine = (
         (_binned(queries, asked, width, power), _binned(training, known, width, power))
         for width, power in ((0.1, 1.0), (0.01, 0.5))
@@ -118,8 +118,8 @@ def baselines(training: SpectrumDataset, queries: SpectrumDataset, indices: Sequ
         ("root cosine 0.01 Da", alike),
         ("root cosine 0.01 Da, formula", fitting),
     ):
-        found.append(Baseline(name, [graphs[row] for row in rows]))
-    return found
+        answers.append(Baseline(name, [graphs[row] for row in rows]))
+    return answers
 
 
 def _nearest_within_formula(
@@ -133,8 +133,8 @@ def _nearest_within_formula(
 
     graphs: of the training spectra. binned: queries and training spectra. otherwise: rows of the latter.
     """
-    found = [library.distinct.find(graph) for graph in graphs]
-    indices = np.array([-1 if index is None else index for index in found])
+    classes = [library.distinct.find(graph) for graph in graphs]
+    indices = np.array([-1 if index is None else index for index in classes])
     answers, groups = otherwise.copy(), dict[tuple[tuple[str, int], ...], list[int]]()
     for query, formula in enumerate(bounds):
         if formula is not None:

@@ -342,29 +342,29 @@ def read_spectrum_table(path: Path, tolerance: float) -> SpectrumTable:
     """The spectra of a file with structures, whatever of the formats it is in."""
     ready = prepared(path, tolerance)
     peaks = load_annotated(ready)
-    found = pq.read_table(ready, columns=[name for name in pq.read_schema(ready).names if name not in _PEAKS])
-    if not len(found):
+    table = pq.read_table(ready, columns=[name for name in pq.read_schema(ready).names if name not in _PEAKS])
+    if not len(table):
         raise ValueError(f"{path} has no rows")
-    atoms, bonds = Ragged.of(found["scaffold_atoms"]), Ragged.of(found["scaffold_bonds"])
-    identifiers = _first_of(found, "accession", "identifier")
-    formulas = _texts(found, "formula")
-    keys = np.array([key and key.partition("-")[0] for key in _texts(found, "inchikey")], object)
-    molecules = _first_known(_texts(found, "inchikey14"), keys, _texts(found, "smiles"), identifiers)
-    energies, precursors = _numbers(found, "collision_energy"), _numbers(found, "precursor_mz")
+    atoms, bonds = Ragged.of(table["scaffold_atoms"]), Ragged.of(table["scaffold_bonds"])
+    identifiers = _first_of(table, "accession", "identifier")
+    formulas = _texts(table, "formula")
+    keys = np.array([key and key.partition("-")[0] for key in _texts(table, "inchikey")], object)
+    molecules = _first_known(_texts(table, "inchikey14"), keys, _texts(table, "smiles"), identifiers)
+    energies, precursors = _numbers(table, "collision_energy"), _numbers(table, "precursor_mz")
     return SpectrumTable(
         path=path,
         peaks=peaks,
         identifiers=identifiers,
         molecules=molecules,
         formulas=formulas,
-        groups=_first_known(_texts(found, "group_formula"), formulas, molecules),
-        adducts=_texts(found, "adduct"),
+        groups=_first_known(_texts(table, "group_formula"), formulas, molecules),
+        adducts=_texts(table, "adduct"),
         energies=energies,
         precursors=np.where(precursors == 0, np.nan, precursors),
-        folds=_folds(found),
+        folds=_folds(table),
         atoms=atoms,
         bonds=bonds,
-        faults=_faults(_texts(found, "fault"), peaks, precursors, energies, atoms, bonds),
+        faults=_faults(_texts(table, "fault"), peaks, precursors, energies, atoms, bonds),
     )
 
 

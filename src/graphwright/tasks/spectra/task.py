@@ -183,10 +183,10 @@ class MS2Scaffold(MoleculeTask):
         # Checked against the periodic table where RDKit is needed anyway, when data are read.
         if named:
             return Vocabulary(named, BONDS)
-        found = self._table.elements()
-        if not found:
+        elements = self._table.elements()
+        if not elements:
             raise NoSpectrumError(f"{self._table.path} has no scaffold to learn: a SMILES with a ring is expected")
-        return molecule_vocabulary(found)
+        return molecule_vocabulary(elements)
 
     def resolved(self) -> SpectrumTask:
         """The settings with the elements in the data named, which a trained model must know without them."""
@@ -279,8 +279,8 @@ class MS2Scaffold(MoleculeTask):
         return read_inputs(self.settings, path, self.formula, self._remarks)
 
     def _remarks(self, spectrum: Spectrum) -> list[str]:
-        found = remarks(spectrum, self.vocabulary, self.capacity)
-        return [*found, *(["a molecule of the training set"] if self._is_known(spectrum) else [])]
+        notes = remarks(spectrum, self.vocabulary, self.capacity)
+        return [*notes, *(["a molecule of the training set"] if self._is_known(spectrum) else [])]
 
     def _is_known(self, spectrum: Spectrum) -> bool:
         """Whether a spectrum says what it is of, and a training spectrum is of the same."""

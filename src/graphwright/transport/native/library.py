@@ -67,9 +67,9 @@ def find_compiler() -> str:
     """$CXX, or the first C++ compiler on the path."""
     named = os.environ.get("CXX")
     for name in [named] if named else ["c++", "g++", "clang++"]:
-        found = shutil.which(name)
-        if found:
-            return found
+        path = shutil.which(name)
+        if path:
+            return path
     raise BuildError(f"no C++ compiler {named!r} ($CXX)" if named else "no C++ compiler on the path")
 
 
@@ -162,7 +162,7 @@ class Embeddings(NamedTuple):
 class L1PlanSteps(NamedTuple):
     """K Sinkhorn steps on L1 distances, and further costs, divided by their sum.
 
-    cost: (b, n, n), of which columns beyond a sample's are not set. totals: (b,) the sums. plan: (b, n, n).
+    cost: (b, n, n), of which columns of padding are not set. totals: (b,) the sums. plan: (b, n, n).
     rows: (b, K, n) and columns: (b, K + 1, n) potentials. mass: (b,) of the plans, finite if all else is.
     """
 
@@ -249,11 +249,11 @@ class Kernels:
         """Of the steps with these costs and potentials, given the plan's gradient."""
         (b, n, d), iterations = given.slots.shape, rows.shape[1]
         new = given.slots.new_empty
-        found = L1PlanGradients(torch.empty_like(given.slots), torch.empty_like(given.nodes), new(b, d))
+        gradients = L1PlanGradients(torch.empty_like(given.slots), torch.empty_like(given.nodes), new(b, d))
         steps = (cost, totals, rows, columns, gradient.contiguous())
         threads = _threads(b * n * n * (d * 2 + iterations * 6))
-        self._call("l1_plan_backward", *given, n, d, epsilon, least, *steps, b, iterations, threads, *found)
-        return found
+        self._call("l1_plan_backward", *given, n, d, epsilon, least, *steps, b, iterations, threads, *gradients)
+        return gradients
 
     def mirror_descent(
         self,
@@ -268,11 +268,11 @@ class Kernels:
     ) -> Descent:
         """Steps from `start`, (b, n, n), each sample until it freezes."""
         b, channels, n, _ = form.right.shape
-        plan, log_row, log_column, taken = found = _results(form)
+        plan, log_row, log_column, taken = result = _results(form)
         threads = _threads(b * outer * (2 * channels * n**3 + 2 * inner * n * n))
         steps = (step_size, outer, inner, tolerance, threads)
         starts = (start.contiguous(), log_start.contiguous())
-        self._call("mirror_descent", *_flat(form), *starts, b, n, *steps, *found)
+        self._call("mirror_descent", *_flat(form), *starts, b, n, *steps, *result)
         return Descent(plan, log_row, log_column, taken.abs(), taken > 0)
 
     def conditional_gradient(
@@ -280,10 +280,10 @@ class Kernels:
     ) -> Descent:
         """Steps from `start`, (b, n, n), each sample until it gains no more; 0 taken: not finite."""
         b, channels, n, _ = form.right.shape
-        plan, rows, columns, taken = found = _results(form)
+        plan, rows, columns, taken = result = _results(form)
         threads = _threads(b * iterations * (2 * channels * n**3 + 10 * n * n))
         steps = (iterations, tolerance, threads)
-        self._call("conditional_gradient", *_flat(form), start.contiguous(), b, n, *steps, *found)
+        self._call("conditional_gradient", *_flat(form), start.contiguous(), b, n, *steps, *result)
         return Descent(plan, rows, columns, taken.abs(), taken > 0)
 
     def _call(self, name: str, *arguments: Tensor | int | float | None) -> None:

@@ -130,16 +130,16 @@ class Tally:
     @classmethod
     def of(cls, ids: Identifiers, counts: Codes) -> Tally:
         """Of identifiers in any order; the counts of equal ones are added up."""
-        found, which = np.unique(ids, return_inverse=True)
-        return cls(found, np.bincount(which, counts.astype(np.float64), len(found)).astype(np.int64))
+        distinct, which = np.unique(ids, return_inverse=True)
+        return cls(distinct, np.bincount(which, counts.astype(np.float64), len(distinct)).astype(np.int64))
 
     def met(self, ids: Identifiers) -> Codes:
         """How often each was met; 0 where it never was."""
         if not len(self.ids):
             return np.zeros(ids.shape, np.int64)
         indices = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
-        found: Codes = np.where(self.ids[indices] == ids, self.counts[indices], 0)
-        return found
+        counts: Codes = np.where(self.ids[indices] == ids, self.counts[indices], 0)
+        return counts
 
     @cached_property
     def total(self) -> int:

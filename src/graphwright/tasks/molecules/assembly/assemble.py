@@ -156,8 +156,8 @@ class CountProgram:
             # Time and numerical trouble leave no solution either, but then there may be one.
             self.exhausted = result.status == INFEASIBLE
             return None
-        found: Counts = result.x[: len(self._environments)].round().astype(np.int64)
-        return found
+        counts: Counts = result.x[: len(self._environments)].round().astype(np.int64)
+        return counts
 
 
 Bond = tuple[int, int, int]
@@ -412,10 +412,10 @@ def assemble(asked: BitArray, alphabet: Alphabet, capacity: int, limits: Limits 
         return Assembly(lone, complete=True)
     unexplained: frozenset[int] = frozenset()
     try:
-        found = _assembled(environments_of(asked, alphabet, deadline=deadline), capacity, limits, deadline)
-        if found.molecules or time.perf_counter() > deadline:
-            return found
-        unexplained = found.unexplained
+        assembly = _assembled(environments_of(asked, alphabet, deadline=deadline), capacity, limits, deadline)
+        if assembly.molecules or time.perf_counter() > deadline:
+            return assembly
+        unexplained = assembly.unexplained
         invented = environments_of(asked, alphabet, inventive=True, deadline=deadline)
         return _assembled(invented, capacity, limits, deadline)
     except TimeoutError:
@@ -434,25 +434,25 @@ def _lone_atoms(asked: BitArray, alphabet: Alphabet) -> tuple[Assembled, ...]:
 
     if len(asked) != 1:
         return ()
-    found: dict[str, Assembled] = {}
+    molecules: dict[str, Assembled] = {}
     for number in np.unique(alphabet.atoms[alphabet.centres, 0]).tolist():
         atom = Chem.RWMol()
         atom.AddAtom(Chem.Atom(number))
         molecule = accepted(atom)
         if molecule is not None and np.array_equal(active_bits(molecule), asked):
-            _add(found, molecule, 0.0, alphabet)
-    return tuple(found.values())
+            _add(molecules, molecule, 0.0, alphabet)
+    return tuple(molecules.values())
 
 
 def _assembled(environments: Environments, capacity: int, limits: Limits, deadline: float) -> Assembly:
     if environments.unexplained or not len(environments):
         return Assembly((), complete=True, unexplained=environments.unexplained)
-    found: dict[str, Assembled] = {}
+    molecules: dict[str, Assembled] = {}
     program = CountProgram(environments, capacity)
     barren, complete = 0, True
     for tried, counts in enumerate(program.solutions(deadline), 1):
         parts = separate_parts(environments, counts)
-        before = len(found)
+        before = len(molecules)
         if len(parts) > 1:
             for part in parts:
                 program.connect(part)
@@ -461,22 +461,22 @@ def _assembled(environments: Environments, capacity: int, limits: Limits, deadli
             for skeleton in joining.skeletons():
                 molecule = molecule_of(skeleton, environments)
                 if molecule is not None and np.array_equal(active_bits(molecule), environments.asked):
-                    _add(found, molecule, usual_cost(environments, counts), environments.alphabet)
-                    if len(found) == limits.molecules:
+                    _add(molecules, molecule, usual_cost(environments, counts), environments.alphabet)
+                    if len(molecules) == limits.molecules:
                         break
             complete &= not joining.spent
-        barren = 0 if len(found) > before or not found else barren + 1
-        if limits.molecules == len(found) or tried == limits.programs or barren == limits.barren:
+        barren = 0 if len(molecules) > before or not molecules else barren + 1
+        if limits.molecules == len(molecules) or tried == limits.programs or barren == limits.barren:
             break
-    in_order = tuple(sorted(found.values(), key=lambda each: each.cost))
+    in_order = tuple(sorted(molecules.values(), key=lambda each: each.cost))
     return Assembly(in_order, complete=complete and program.exhausted)
 
 
-def _add(found: dict[str, Assembled], molecule: Mol, cost: float, alphabet: Alphabet) -> None:
+def _add(molecules: dict[str, Assembled], molecule: Mol, cost: float, alphabet: Alphabet) -> None:
     """Keep the molecule if it is new."""
     from rdkit import Chem
 
     smiles = Chem.MolToSmiles(molecule)
-    if smiles not in found:
+    if smiles not in molecules:
         rings = alphabet.rings.costs(np.array(ring_systems(molecule), np.uint32))
-        found[smiles] = Assembled(molecule, smiles, cost + float(rings.sum()))
+        molecules[smiles] = Assembled(molecule, smiles, cost + float(rings.sum()))

@@ -47,14 +47,14 @@ def with_invented(alphabet: Alphabet, on: NDArray[np.bool_], deadline: float = i
     An atom keeps to a set of bonds that it was met with, and each bond to atoms that were met at its ends.
     After the deadline (of `perf_counter`) a TimeoutError is raised.
     """
-    found = list(_inventions(alphabet, on, deadline))
-    if not found:
+    invented = list(_inventions(alphabet, on, deadline))
+    if not invented:
         return alphabet
-    likelihood = np.concatenate([each.likelihood for each in found])
+    likelihood = np.concatenate([each.likelihood for each in invented])
     best = np.argsort(-likelihood, kind="stable")[:MOST_INVENTED]
-    centres = np.concatenate([np.full(len(each.bonds), each.centre) for each in found])[best]
-    bonds = np.concatenate([each.bonds for each in found])[best]
-    neighbours = np.concatenate([each.neighbours for each in found])[best]
+    centres = np.concatenate([np.full(len(each.bonds), each.centre) for each in invented])[best]
+    bonds = np.concatenate([each.bonds for each in invented])[best]
+    neighbours = np.concatenate([each.neighbours for each in invented])[best]
     return replace(
         alphabet,
         centres=np.concatenate([alphabet.centres, centres]),

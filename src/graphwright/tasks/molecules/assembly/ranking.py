@@ -69,7 +69,7 @@ def repair(
     best, going, seen = start, [start], {_name(start)}
     patience = PATIENCE
     while best.wrong and patience:
-        found: list[Checked] = []
+        answers: list[Checked] = []
         for graph in (graph for each in going for graph in _changed(each, asked, capacity)):
             changes -= 1
             if changes < 0 or time.perf_counter() > deadline:
@@ -78,22 +78,22 @@ def repair(
             checked = check(graph, asked)
             if checked is not None and (name := _name(checked)) not in seen:
                 seen.add(name)
-                found.append(checked)
-        if not found:
+                answers.append(checked)
+        if not answers:
             break
-        going = _fewest_wrong(found, opinion)
+        going = _fewest_wrong(answers, opinion)
         patience = patience - 1 if going[0].wrong >= best.wrong else (PATIENCE if patience > 1 else 0)
         if going[0].wrong < best.wrong:
             best = going[0]
     return best
 
 
-def _fewest_wrong(found: list[Checked], opinion: Opinion) -> list[Checked]:
+def _fewest_wrong(answers: list[Checked], opinion: Opinion) -> list[Checked]:
     """The few with the fewest wrong bits, those that the model prefers first among equals."""
-    found = sorted(found, key=lambda each: each.wrong)[:WEIGHED]
-    opinions = opinion([each.graph for each in found]) if len(found) > 1 else np.zeros(1)
-    order = sorted(range(len(found)), key=lambda at: (found[at].wrong, -opinions[at]))
-    return [found[at] for at in order[:KEPT]]
+    answers = sorted(answers, key=lambda each: each.wrong)[:WEIGHED]
+    opinions = opinion([each.graph for each in answers]) if len(answers) > 1 else np.zeros(1)
+    order = sorted(range(len(answers)), key=lambda at: (answers[at].wrong, -opinions[at]))
+    return [answers[at] for at in order[:KEPT]]
 
 
 def _name(checked: Checked) -> str:
@@ -238,16 +238,16 @@ class _Decoding:
             seconds=self.effort.seconds / 2,
         )
         assembly = assemble(asked, self.alphabet, self.capacity, limits)
-        found = self._assembled(scores, assembly)
-        if not found:
-            found = self._nearest(scores, asked, count, start)
+        answers = self._assembled(scores, assembly)
+        if not answers:
+            answers = self._nearest(scores, asked, count, start)
             # What comes nearest says little of a molecule that has no room here.
             if assembly.complete and needs_more_atoms(
                 asked, self.alphabet, self.capacity, self.effort.seconds * SHARE_OF_SIZE
             ):
                 note = f"needs more than {self.capacity} atoms"
-                found = [replace(each, note=note) for each in found]
-        return Candidates(tuple(found[:count]), time.perf_counter() - start)
+                answers = [replace(each, note=note) for each in answers]
+        return Candidates(tuple(answers[:count]), time.perf_counter() - start)
 
     def _assembled(self, scores: SlotScores, assembly: Assembly) -> list[Candidate]:
         """Molecules with the fingerprint as graphs, by cost and model; tautomers are one graph."""

@@ -314,16 +314,16 @@ def open_folder(folder: Path, now: Manifest) -> Manifest:
 
 def prefixes(folder: Path, sources: int) -> list[list[ShardRecord]]:
     """For each source, the shards there without a gap from its start; what comes after a gap is made again."""
-    found: list[list[ShardRecord]] = [[] for _ in range(sources)]
+    records: list[list[ShardRecord]] = [[] for _ in range(sources)]
     for record in read_records(folder / SHARDS):
         if record.source >= sources:
             raise ManifestError(f"{folder / SHARDS / record.name} is of no source of this preparation")
-        own = found[record.source]
+        own = records[record.source]
         if record.number == len(own) and not (own and own[-1].last):
             own.append(record)
         else:
             (folder / SHARDS / record.name).unlink()
-    return found
+    return records
 
 
 def _clean(folder: Path) -> None:

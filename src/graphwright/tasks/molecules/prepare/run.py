@@ -126,9 +126,9 @@ class _Session:
     rejected: int = 0
 
     def run(self) -> None:
-        found = prefixes(self.out, len(self.sources))
+        records = prefixes(self.out, len(self.sources))
         sizes = [max(source.path.stat().st_size, 1) for source in self.sources]
-        for record in (record for own in found for record in own):
+        for record in (record for own in records for record in own):
             self.molecules += sum(record.molecules)
             self.rejected += record.rows - sum(record.molecules)
         for index, source in enumerate(self.sources):
@@ -138,8 +138,8 @@ class _Session:
                 share = (before + fraction * size) / sum(sizes)
                 self.report(PreparationProgress("preparing", share, self.molecules, self.rejected))
 
-            if not (found[index] and found[index][-1].last):
-                self._source(index, source, len(found[index]), show)
+            if not (records[index] and records[index][-1].last):
+                self._source(index, source, len(records[index]), show)
             _refuse_useless(
                 source, [record for record in read_records(self.out / SHARDS) if record.source == index]
             )

@@ -75,14 +75,14 @@ def smiles_column(path: Path, names: Sequence[str], wanted: str | None) -> int:
     """Position of the named column, or of the one that its name gives away."""
     if wanted is not None:
         return _named(path, names, wanted)
-    found = _guess(names, SMILES_NAMES)
-    if found is None:
+    column = _guess(names, SMILES_NAMES)
+    if column is None:
         candidates = [at for at, name in enumerate(names) if "smiles" in name.lower()]
         if len(candidates) != 1:
             problem = "no column is called smiles" if not candidates else "several columns could hold the SMILES"
             raise SourceError(f"{path}: {problem}; name one with --smiles-column, there are {_shown(names)}")
-        found = candidates[0]
-    return found
+        column = candidates[0]
+    return column
 
 
 def id_column(path: Path, names: Sequence[str], wanted: str | None) -> int | None:
