@@ -20,7 +20,7 @@ from graphwright.graphs.graph import IntArray
 from graphwright.inference.decoders import PLAIN
 from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import load_model
-from graphwright.losses import matching_problem
+from graphwright.losses import LOSS_TERMS, matching_problem
 from graphwright.metrics import METRICS, Report, edit_distance
 from graphwright.tasks import Task
 from graphwright.tasks.task import Positions
@@ -30,9 +30,6 @@ from graphwright.transport import mirror_descent, round_to_permutation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-LOSSES = ("presence", "node_labels", "edge_labels", "adjacency", "diffusion", "marginals", "recognition")
 
 
 CURVES = ("isomorphic", "size_accuracy")
@@ -47,7 +44,7 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     left, middle, right = figure.subplots(1, 3)
     steps = [record for record in records if "loss" in record]
     checks = [record for record in records if VALIDATION in record]
-    for name in LOSSES:
+    for name in (*LOSS_TERMS.names(), "recognition"):
         if any(record.get(name) for record in steps):
             left.plot(*_series(steps, name), label=name.replace("_", " "))
     left.set_yscale("log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from graphwright.graphs.convert import to_networkx
 from graphwright.graphs.graph import Graph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PALETTE = ("#4C78A8", "#F58518", "#54A24B", "#E45756", "#72B7B2", "#B279A2", "#EECA3B", "#9D755D")
 
@@ -83,8 +85,34 @@ def draw(
 
 
 def _new_axes() -> Axes:
-    try:
+    with needing_matplotlib():
         import matplotlib.pyplot as plt
+    return plt.figure(figsize=(3, 3)).add_subplot()
+
+
+@contextmanager
+def needing_matplotlib() -> Iterator[None]:
+    """Around its import: where it is missing, the error says what to install."""
+    try:
+        yield
     except ImportError as error:
         raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
-    return plt.figure(figsize=(3, 3)).add_subplot()
+
+
+def empty_sheet(
+    samples: int, columns: int, cell: tuple[float, float], widths: Sequence[float]
+) -> tuple[Figure, list[list[Axes]]]:
+    """An empty figure of samples, `columns` in a row of cells (width, height), and the panels of each cell.
+
+    widths: of the panels of a cell, relative to each other. There may be more cells than samples.
+    """
+    with needing_matplotlib():
+        from matplotlib.figure import Figure
+    if not samples:
+        raise ValueError("samples must not be empty")
+    rows = -(-samples // columns)
+    figure = Figure(figsize=(cell[0] * columns, cell[1] * rows), layout="constrained")
+    panels = figure.subplots(rows, len(widths) * columns, squeeze=False, width_ratios=list(widths) * columns)
+    for panel in panels.flat:
+        panel.set_axis_off()
+    return figure, panels.reshape(-1, len(widths)).tolist()

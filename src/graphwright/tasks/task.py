@@ -18,6 +18,7 @@ from torch.utils.data import Dataset, Sampler
 
 from graphwright.decoding import Candidates, Formula
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, draw, layout
+from graphwright.graphs.drawing import empty_sheet
 from graphwright.known import Library
 from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, build_encoder
@@ -217,9 +218,9 @@ class Task(ABC):
     """Whether samples are generated, any number of them, so that simple methods look at a part."""
 
     @property
-    @abstractmethod
     def name(self) -> str:
-        """What records call it, such as coloring10."""
+        """What records call it, such as coloring10: by itself after its data, or its kind where it reads none."""
+        return Path(getattr(self.settings, "data", self.settings.kind)).stem
 
     @property
     @abstractmethod
@@ -435,18 +436,8 @@ class Task(ABC):
 
     def sheet(self, samples: Sequence[Any]) -> Figure:
         """What `data inspect` draws of some samples: inputs beside their graphs."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
-        if not samples:
-            raise ValueError("samples must not be empty")
-        rows = -(-len(samples) // 3)
-        figure = Figure(figsize=(15, 2.9 * rows), layout="constrained")
-        panels = figure.subplots(rows, 6, squeeze=False)
-        for panel in panels.flat:
-            panel.set_axis_off()
-        for sample, (left, right) in zip(samples, panels.reshape(-1, 2), strict=False):
+        figure, panels = empty_sheet(len(samples), columns=3, cell=(5.0, 2.9), widths=(1, 1))
+        for sample, (left, right) in zip(samples, panels, strict=False):
             self.draw_input(self.input_of(sample), left)
             left.set_title(self.title(sample), fontsize=9)
             self.draw_graph(sample.graph, right, None)

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from graphwright.graphs import Graph, GraphBatch, Vocabulary, draw
+from graphwright.graphs.drawing import empty_sheet
 from graphwright.settings import DataSettings, InputForm, Override, find_preset, load_run, presets
 from graphwright.settings.source import SUFFIX
 from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY, PixelLikeness, picture_of, read_picture
@@ -139,18 +140,8 @@ def _is_connected(graph: Graph) -> bool:
 
 def draw_sheet(samples: Sequence[ColoringSample], columns: int = 3) -> Figure:
     """`columns` samples a row: each picture, and beside it its graph, nodes where their regions are."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
-    if not samples:
-        raise ValueError("samples must not be empty")
-    rows = -(-len(samples) // columns)
-    figure = Figure(figsize=(5.6 * columns, 2.9 * rows), layout="constrained")
-    panels = figure.subplots(rows, 2 * columns, squeeze=False)
-    for panel in panels.flat:
-        panel.set_axis_off()
-    for sample, (left, right) in zip(samples, panels.reshape(-1, 2), strict=False):
+    figure, panels = empty_sheet(len(samples), columns, cell=(5.6, 2.9), widths=(1, 1))
+    for sample, (left, right) in zip(samples, panels, strict=False):
         side = sample.image.shape[-1]
         left.imshow(sample.image.transpose(1, 2, 0), interpolation="nearest")
         left.set_title(f"{side} x {side}", fontsize=9)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphwright.graphs import Graph, is_isomorphic, layout
+from graphwright.graphs.drawing import empty_sheet
 from graphwright.graphs.molecules import (
     BONDS,
     MoleculeError,
@@ -273,18 +274,8 @@ def draw_bits(bits: BitArray, axes: Axes) -> None:
 
 def molecule_sheet(samples: Sequence[MoleculeSample], columns: int = 3) -> Figure:
     """`columns` molecules a row, each above its SMILES."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'graphwright[image]'") from error
-    if not samples:
-        raise ValueError("samples must not be empty")
-    rows = -(-len(samples) // columns)
-    figure = Figure(figsize=(3.6 * columns, 2.9 * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False)
-    for panel in panels.flat:
-        panel.set_axis_off()
-    for sample, panel in zip(samples, panels.flat, strict=False):
+    figure, panels = empty_sheet(len(samples), columns, cell=(3.6, 2.9), widths=(1,))
+    for sample, (panel,) in zip(samples, panels, strict=False):
         draw_structure(sample.graph, panel)
         panel.set_title(textwrap.shorten(sample.smiles or "", 44, placeholder="..."), fontsize=8)
     return figure

@@ -98,10 +98,6 @@ class Fingerprint2Molecule(MoleculeTask):
         return DataSettings(data_overrides(source), PRESET) if is_data else None
 
     @property
-    def name(self) -> str:
-        return Path(self.settings.data).stem
-
-    @property
     def summary(self) -> str:
         return (
             f"From the active bits of a 2048-bit ECFP4 fingerprint to the molecule, up to {self.capacity} heavy "

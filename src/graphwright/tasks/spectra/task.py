@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphwright.decoding import Formula
 from graphwright.files import columns_of
 from graphwright.graphs import Graph, Vocabulary
+from graphwright.graphs.drawing import empty_sheet
 from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.known import Library
 from graphwright.known.library import Bag, Memory
@@ -73,16 +74,8 @@ def draw_spectrum(spectrum: EncodedSpectrum, axes: Axes) -> None:
 
 def spectrum_sheet(samples: Sequence[SpectrumSample], columns: int = 3) -> Figure:
     """Spectra, each beside its scaffold."""
-    from matplotlib.figure import Figure
-
-    if not samples:
-        raise ValueError("samples must not be empty")
-    rows = -(-len(samples) // columns)
-    figure = Figure(figsize=(5.4 * columns, 2.4 * rows), layout="constrained")
-    panels = figure.subplots(rows, 2 * columns, squeeze=False, width_ratios=[1.6, 1] * columns)
-    for panel in panels.flat:
-        panel.set_axis_off()
-    for sample, (left, right) in zip(samples, panels.reshape(-1, 2), strict=False):
+    figure, panels = empty_sheet(len(samples), columns, cell=(5.4, 2.4), widths=(1.6, 1))
+    for sample, (left, right) in zip(samples, panels, strict=False):
         left.set_axis_on()
         draw_spectrum(sample.spectrum, left)
         left.set_title(sample.identifier, fontsize=8)
