@@ -9,7 +9,15 @@ import pytest
 from graphwright.cli import main as cli
 from graphwright.experiments import read_grid, work
 
-COUNTS = {"ablations": 18, "comparison": 15, "frontier": 14, "scaling": 24, "table1": 18, "table2": 15}
+COUNTS = {
+    "ablations": 22,
+    "tokens": 4,
+    "comparison": 15,
+    "frontier": 14,
+    "scaling": 24,
+    "table1": 18,
+    "table2": 15,
+}
 
 
 @pytest.fixture(scope="module")

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         Store,
     )
 
-NAMES = ("table1", "table2", "frontier", "scaling", "comparison", "ablations", "examples", "propositions")
 SCALES = ("smoke", "cpu", "paper")
 PAGES = ("examples", "propositions")
 """They have no runs of their own, only a page: examples draw those of table1, or shipped models."""
+NAMES = ("table1", "table2", "frontier", "scaling", "comparison", "tokens", "ablations", *PAGES)
 OUT = Path("runs/reproduce")
 WIDE = 200
 """Columns where there is no terminal: a file or a pipe has no edge to wrap at."""

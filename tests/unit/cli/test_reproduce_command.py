@@ -59,7 +59,7 @@ def test_status_tells_done_running_failed_and_missing_apart(tmp_path, capsys):
 def test_status_without_a_name_shows_everything(tmp_path, capsys):
     assert cli.main(["reproduce", "--status", "--out", str(tmp_path)]) == cli.DONE
     printed = capsys.readouterr().out
-    for name in ("table1", "table2", "frontier", "scaling", "comparison", "ablations", "examples"):
+    for name in ("table1", "table2", "frontier", "scaling", "comparison", "tokens", "ablations", "examples"):
         assert printed.count(name) == 3
 
 

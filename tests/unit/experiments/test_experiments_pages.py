@@ -243,7 +243,7 @@ def test_progress_is_a_line_for_every_run_in_the_panel_of_its_task():
     assert {text.get_text() for text in third.texts} == {"paper: learned", "paper: conditional gradient"}
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison", "ablations"])
+@pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison", "tokens", "ablations"])
 @pytest.mark.parametrize("scale", [Scale.CPU, Scale.PAPER])
 def test_every_page_says_what_differs_in_the_budget(name, scale):
     lines = read_grid(name).scales[scale].differs
