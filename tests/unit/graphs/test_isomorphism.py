@@ -1,4 +1,4 @@
-"""Equality up to isomorphism, where refinement alone cannot decide and where search could explode."""
+"""Whether graphs are the same: isomorphism, hashes, neighbourhoods, distinct graphs."""
 
 import itertools
 from collections.abc import Callable
@@ -15,6 +15,8 @@ from graphwright.graphs import (
     isomorphism,
     refinement_hash,
 )
+from graphwright.graphs.isomorphism import DistinctGraphs, neighbourhoods
+from tiny import complete, cycle, from_edges, random_batch
 
 
 def rook() -> nx.Graph:
@@ -201,3 +203,62 @@ def test_unlabelled_graphs_differ_from_graphs_labelled_otherwise():
 
 def test_the_hash_is_the_same_in_every_process():
     assert refinement_hash(PATH) == "3ca8c314fa2537f7ef82babcef4f6fb502bb328e942c08e5040553d3365ec51e"
+
+
+def path(names: str, edges: str = "") -> Graph:
+    joined = [(at, at + 1) for at in range(len(names) - 1)]
+    return Graph.build(list(names), joined, list(edges) if edges else None)
+
+
+def test_a_path_has_its_ends_and_its_middle():
+    assert len(neighbourhoods(path("aaaaa"), 0)) == 1
+    assert len(neighbourhoods(path("aaaaa"), 1)) == 1 + 2
+    assert len(neighbourhoods(path("aaaaa"), 2)) == 1 + 2 + 3
+    assert len(neighbourhoods(path("abaaa"), 0)) == 2
+
+
+def test_graphs_share_the_parts_that_are_alike_and_no_others():
+    longer, shorter = neighbourhoods(path("aaaaab"), 1), neighbourhoods(path("aaaa"), 1)
+    assert shorter < longer
+    assert not neighbourhoods(path("cc"), 2) & longer
+    assert neighbourhoods(path("aa", "x"), 1) != neighbourhoods(path("aa", "y"), 1)
+    assert neighbourhoods(path("aa", "x"), 0) == neighbourhoods(path("aa", "y"), 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_nodes_does_not_count(seed):
+    generator = np.random.default_rng(seed)
+    graph = random_batch(generator, [7], 7)[0]
+    assert neighbourhoods(graph.permute(generator.permutation(7)), 2) == neighbourhoods(graph, 2)
+
+
+def test_a_graph_without_nodes_has_none():
+    assert neighbourhoods(Graph.build([], []), 2) == set()
+
+
+def test_a_graph_has_one_place_however_its_nodes_are_ordered():
+    found = DistinctGraphs()
+    path = from_edges(4, [(0, 1), (1, 2), (2, 3)])
+    assert [found.add(graph) for graph in (path, cycle(4), path.permute([2, 0, 3, 1]), complete(4))] == [
+        0,
+        1,
+        0,
+        2,
+    ]
+    assert found.add(cycle(4).permute([1, 3, 0, 2])) == 1
+    assert found.graphs == [path, cycle(4), complete(4)]
+
+
+def test_graphs_that_refinement_confuses_are_kept_apart():
+    """Two triangles and a hexagon: every node has two like neighbours."""
+    triangles = from_edges(6, [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)])
+    found = DistinctGraphs()
+    assert [found.add(graph) for graph in (triangles, cycle(6), triangles)] == [0, 1, 0]
+
+
+def test_looking_for_a_graph_does_not_add_it():
+    found = DistinctGraphs()
+    found.add(cycle(5))
+    assert found.find(cycle(5).permute([4, 2, 0, 1, 3])) == 0
+    assert found.find(complete(5)) is None
+    assert len(found.graphs) == 1

@@ -1,4 +1,4 @@
-"""The most probable of known graphs, against every place that they could have."""
+"""The most probable of known graphs, against every one that could be; and how sure a model may be of it."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -11,7 +11,7 @@ from graphwright.decoding import Formula, FormulaRule, slot_scores
 from graphwright.graphs import Graph, Prediction, is_isomorphic
 from graphwright.graphs.molecules import molecule_vocabulary
 from graphwright.known import Library, Placement, decoding, known_candidates
-from graphwright.known.decoding import FREQUENCY, _bounds
+from graphwright.known.decoding import FREQUENCY, LEAST, MOST, _bounds, temperature
 from tiny import LABELLED, random_batch, random_prediction
 
 SLOTS = 5
@@ -227,3 +227,20 @@ def test_slots_are_scored_only_where_no_known_graph_is_left(monkeypatch):
     fallen_back = known_candidates(told, vocabulary, known, 1, formulas=[None, nitrogen])
     assert len(scored) == 1
     assert fallen_back[0].candidates[0].graph == graphs[0]
+
+
+def mean_confidence(logits, at: float) -> float:
+    return float(np.mean([np.exp(each / at).max() / np.exp(each / at).sum() for each in logits]))
+
+
+@pytest.mark.parametrize("accuracy", [0.2, 0.5, 0.9])
+def test_mean_confidence_is_the_accuracy(accuracy):
+    rng = np.random.default_rng(0)
+    logits = [3 * rng.standard_normal(size) for size in rng.integers(5, 40, 200)]
+    assert mean_confidence(logits, temperature(logits, accuracy)) == pytest.approx(accuracy, abs=1e-6)
+
+
+def test_a_model_that_is_sure_and_right_is_left_sure_and_one_that_is_never_right_is_not():
+    logits = [np.array([5.0, 0.0]), np.array([3.0, 0.0])]
+    assert temperature(logits, 1.0) == pytest.approx(LEAST, rel=1e-3)
+    assert temperature(logits, 0.0) == pytest.approx(MOST, rel=1e-3)

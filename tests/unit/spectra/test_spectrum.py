@@ -1,4 +1,4 @@
-"""Collision energies as records write them; the golden file has one row of MassBank's for every way of writing."""
+"""What belongs to a spectrum: collision energies, as people write them."""
 
 import csv
 from pathlib import Path

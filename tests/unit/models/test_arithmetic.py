@@ -1,4 +1,4 @@
-"""Linear layers by oneDNN are linear layers."""
+"""Products by oneDNN are those of torch."""
 
 import pytest
 import torch

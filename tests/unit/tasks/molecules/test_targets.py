@@ -1,4 +1,4 @@
-"""Figures of predicted molecules against RDKit's own."""
+"""A chemist's metrics of predicted molecules."""
 
 import numpy as np
 import pytest
