@@ -41,7 +41,7 @@ class Row:
         return self.peer_ms / self.ours_ms
 
     def to_json(self) -> dict[str, Any]:
-        """The row of DESIGN's contract."""
+        """As `--json` writes it."""
         facts = asdict(self)
         extras = facts.pop("extras")
         return {**facts, "ratio": self.ratio, **extras}

@@ -267,6 +267,9 @@ def test_a_task_of_another_package(tmp_path):
     assert (predicted.returncode, "'xyz' has other letters than abc" in predicted.stderr) == (1, True)
     assert [each["file"] for each in json.loads(answered.read_text())] == [f"{asked}:1", f"{asked}:2"]
     assert "<svg" in (tmp_path / "asked-1.svg").read_text()
+    done("report", str(folder), "--samples=5")
+    done("export", str(folder), str(tmp_path / "given"), "--samples=5")
+    assert "graphwright predict given FILE" in (tmp_path / "given" / "README.md").read_text()
     assert "node labels found" in done("data", "inspect", str(data), f"--out={tmp_path / 'sheet.png'}")
 
 

@@ -147,13 +147,6 @@ def _card(name: str, record: dict[str, object], titles: Mapping[str, str], model
     sessions = record["trained"] or [record]
     assert isinstance(sessions, list)
     matching, hardware = settings["matching"], sessions[-1]["hardware"]
-    examples = {
-        "coloring": "picture.png",
-        "fingerprint": "molecules.smi",
-        "spectrum": "spectra.mgf",
-        "table": "inputs.csv",
-    }
-    example = examples[settings["task"]["kind"]]
     rows = _rows(figures, titles, "")
     if "per_molecule" in figures:
         rows += _rows(figures["per_molecule"], titles, ", mean over molecules")
@@ -167,7 +160,7 @@ A {settings["model"]["encoder"]} encoder and a Transformer decoder, trained with
 
 ```
 graphwright evaluate {name}
-graphwright predict {name} {example}
+graphwright predict {name} {model.task.example_file}
 ```
 
 ## Figures

@@ -208,6 +208,8 @@ class Task(ABC):
     """What `settings` are; `register_task` sets it."""
     files: ClassVar[str] = "files"
     """What kinds of file `read` takes."""
+    example_file: ClassVar[str] = "FILE"
+    """What such a file may be called, in an example of a command."""
     ranked: ClassVar[bool] = False
     """Whether lists of candidates are the custom, so that evaluation says how often the truth is in them."""
     checks_answers: ClassVar[bool] = False

@@ -165,6 +165,7 @@ class Coloring(Task):
     settings: ColoringTask
 
     files = "pictures (png, ...)"
+    example_file = "picture.png"
     generated = True
 
     @classmethod

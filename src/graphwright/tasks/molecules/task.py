@@ -86,6 +86,7 @@ class Fingerprint2Molecule(MoleculeTask):
 
     checks_answers = True
     files = "SMILES (smi, txt, csv, tsv, parquet) or fingerprints (npy, or 2048 zeros and ones a line)"
+    example_file = "molecules.smi"
 
     @classmethod
     def settings_for(cls, source: str) -> DataSettings | None:

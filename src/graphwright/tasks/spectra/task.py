@@ -128,6 +128,7 @@ class MS2Scaffold(MoleculeTask):
 
     own_baselines = True
     files = "tandem mass spectra (mgf, msp, mzML, MassBank records, MassSpecGym tsv, json, parquet)"
+    example_file = "spectra.mgf"
 
     @classmethod
     def settings_for(cls, source: str) -> DataSettings | None:

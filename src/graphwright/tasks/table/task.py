@@ -69,6 +69,7 @@ class Table(Task):
     settings: TableTask
 
     files = "tables with the columns of the input (parquet, jsonl, csv)"
+    example_file = "inputs.csv"
 
     @classmethod
     def settings_for(cls, source: str) -> DataSettings | None:
