@@ -24,6 +24,7 @@ from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, build_encoder
 from graphwright.settings import TASKS, DataSettings, InputForm, Model, Override, Run, TaskSettings
 from graphwright.tasks.likeness import Likeness
+from graphwright.tasks.page import AnyPage, TaskPage
 from graphwright.tasks.split import Membership, Split
 
 if TYPE_CHECKING:
@@ -342,6 +343,13 @@ class Task(ABC):
             raise ValueError("samples must not be empty")
         return graph_statistics(graphs)
 
+    def remarks(self, given: Any) -> list[str]:  # noqa: ARG002
+        """What to say of an input as a person has it, before any prediction.
+
+        Why it is out of scope, which then begins so, what was taken for granted, whether it was trained on.
+        """
+        return []
+
     def facts(self, given: Any) -> dict[str, Any]:  # noqa: ARG002
         """What to say about an input in JSON: names and values."""
         return {}
@@ -433,6 +441,11 @@ class Task(ABC):
     def memory(self, library: Library) -> Memory | None:  # noqa: ARG002
         """Training inputs, to be remembered, whose graphs the library has."""
         return None
+
+    @property
+    def page(self) -> AnyPage:
+        """What `graphwright serve` asks of it."""
+        return TaskPage(self)
 
     # Drawings.
 
