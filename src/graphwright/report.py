@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from graphwright import __version__
-from graphwright.graphs import Graph, turned_towards
+from graphwright.files import write_text
+from graphwright.graphs import Graph, save_figure, turned_towards
 from graphwright.graphs.graph import IntArray
 from graphwright.inference.decoders import PLAIN
 from graphwright.inference.evaluate import Evaluated, evaluate_saved
@@ -107,7 +108,7 @@ def write_samples(run_folder: Path) -> None:
     # What training has to show for itself, not what a decoder makes of it.
     result = evaluate_saved(model, "validation", at_most=count, decode=PLAIN)
     sheet = comparison_sheet(result, pick_examples(result.evaluation.report))
-    sheet.savefig(run_folder / "samples.png", dpi=80)
+    save_figure(sheet, run_folder / "samples.png", dpi=80)
 
 
 def pick_examples(report: Report, count: int = 8) -> list[int]:
@@ -233,7 +234,7 @@ def write_report(run_folder: Path, out: Path, samples: int | None, title: str) -
         ("Settings", f"<pre>{html.escape(model.run.model_dump_json(indent=2))}</pre>"),
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(_page(title, result, sections))
+    write_text(out, _page(title, result, sections))
     return result
 
 

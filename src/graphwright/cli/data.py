@@ -18,6 +18,8 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
 from graphwright.cli.shared import DONE, INTERRUPTED
+from graphwright.files import refuse_overwriting, replacing
+from graphwright.graphs import save_figure
 from graphwright.settings import load_run
 from graphwright.tasks import SPLITS, RejectedRow, task_of
 from graphwright.training.processes import Interrupts
@@ -57,6 +59,7 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     if arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
     task = task_of(load_run(arguments.source).task)
+    refuse_overwriting([Path(arguments.source)], rejected=arguments.rejected, out=arguments.out)
     explained, rejected = task.explained(), task.rejections()
     # Before the samples: where there is none in this split, this says why.
     if explained:
@@ -75,7 +78,7 @@ def run_inspect(arguments: argparse.Namespace) -> int:
         console.print(f"wrote {arguments.rejected}")
     out = arguments.out or Path(f"{Path(arguments.source).stem}-sheet.png")
     out.parent.mkdir(parents=True, exist_ok=True)
-    task.sheet([data[index] for index in range(min(9, count))]).savefig(out, dpi=80)
+    save_figure(task.sheet([data[index] for index in range(min(9, count))]), out, dpi=80)
     console.print(f"wrote {out}")
     return 0
 
@@ -87,7 +90,7 @@ def _rejections(rejected: Sequence[RejectedRow]) -> list[tuple[str, str]]:
 
 def _list(path: Path, rejected: Sequence[RejectedRow]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(("row", "text", "reason", "detail"))
         writer.writerows((each.row, each.text, each.reason, each.detail) for each in rejected)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +13,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from graphwright.cli.shared import HANDED_ON, add_decode_option
+from graphwright.files import refuse_overwriting, write_json
+from graphwright.graphs import save_figure
 from graphwright.inference.decoders import decoder_named
 from graphwright.inference.evaluate import Evaluated, baseline_figures, evaluate_saved, figure_rows
 from graphwright.inference.model import load_model
@@ -59,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
     if arguments.data is not None and arguments.seed is not None:
         raise ValueError("--seed draws fresh samples and --data reads them: give one of the two")
+    if arguments.data is not None:
+        refuse_overwriting([arguments.data], json=arguments.json)
     model = load_model(arguments.model)
     decode = arguments.decode or model.decode
     begun = perf_counter()
@@ -102,12 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(f"{seconds:.1f} s")
     if arguments.json is not None:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(facts, indent=2) + "\n")
+        write_json(arguments.json, facts)
         console.print(f"wrote {arguments.json}")
     if arguments.draw is not None:
         arguments.draw.mkdir(parents=True, exist_ok=True)
         out = arguments.draw / "examples.png"
-        comparison_sheet(result, pick_examples(result.evaluation.report)).savefig(out, dpi=90)
+        save_figure(comparison_sheet(result, pick_examples(result.evaluation.report)), out, dpi=90)
         console.print(f"wrote {out}")
     return 0
 

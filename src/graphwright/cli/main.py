@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "a run as one HTML page",
     "export": "a run's model, small, with its card and record",
     "reproduce": "a table or figure of the paper, at a chosen scale",
+    "debug": "the samples of one training step, each by itself",
 }
 """Each is a module beside this one, which is imported when its command is given: torch takes seconds."""
 
@@ -95,18 +96,38 @@ def guarded(program: str, command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, ImportError, OSError) as error:
-        if os.environ.get("GRAPHWRIGHT_DEBUG"):
-            raise
-        print(f"{program}: {error}", file=sys.stderr)
-        return USAGE
     except Exception as error:
+        # Python up to 3.11 hides an interrupt that strikes while a class is made.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
         if os.environ.get("GRAPHWRIGHT_DEBUG"):
             raise
+        if isinstance(error, ValueError | ImportError | OSError):
+            print(f"{program}: {error}", file=sys.stderr)
+            return USAGE
+        if _lacks_memory(error):
+            print(f"{program}: not enough memory: {_first_line(error)}", file=sys.stderr)
+            return USAGE
         # Of several processes the one that did not fail loses its connection: not a thing to report.
         further = "\nSet GRAPHWRIGHT_DEBUG=1 to see where, and please report it." if is_first_process() else ""
         print(f"{program}: internal error: {type(error).__name__}: {error}{further}", file=sys.stderr)
         return INTERNAL
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether an allocation failed: torch has a class of its own for devices, and for the host a sentence."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    )
+
+
+def _first_line(error: Exception) -> str:
+    """What was asked for, without where in torch."""
+    line = (str(error).splitlines() or ["an allocation failed"])[0]
+    return line.partition("DefaultCPUAllocator: ")[2] or line
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections import Counter
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from graphwright.cli.shared import HANDED_ON, add_decode_option, patient_bar
 from graphwright.decoding import Formula
+from graphwright.files import refuse_overwriting, write_json
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import decoder_named
 from graphwright.inference.model import PredictedGraph, SavedModel, load_model
@@ -75,8 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     decode = arguments.decode or model.decode
     reader, formula = _with_formula(model.task, arguments.formula, decode)
     files = {path.resolve() for word in arguments.inputs if (path := model.task.file_of(word)) is not None}
-    if arguments.json is not None and arguments.json.resolve() in files:
-        raise ValueError(f"--json {arguments.json} is an input: write to another file")
+    refuse_overwriting(files, json=arguments.json)
     read = list(reader.read_words(arguments.inputs))
     inputs = [each for each in read if isinstance(each, NamedInput)]
     for each in read:
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         rows = [_row(model.task, one, each) for one, each in zip(inputs, graphs, strict=True)]
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
+        write_json(arguments.json, rows)
         console.print(f"wrote {arguments.json}")
     if arguments.draw is not None and graphs:
         arguments.draw.mkdir(parents=True, exist_ok=True)

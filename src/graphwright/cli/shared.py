@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import getdoc
 from time import perf_counter
+from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from graphwright.inference.decoders import DECODERS
-from graphwright.settings import Override, SettingsError
+# Everything else is imported where it is wanted: an interrupt in the first moments should meet few imports.
+if TYPE_CHECKING:
+    from graphwright.settings import Override
 
 DONE, SOME_FAILED, USAGE, INTERRUPTED, INTERNAL = 0, 1, 2, 3, 4
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -44,24 +43,22 @@ def is_first_process() -> bool:
     return next((os.environ[name] for name in names if name in os.environ), "0") == "0"
 
 
-class _PatientProgress(Progress):
-    """A progress bar that stays away from what is done soon."""
-
-    def __init__(self, *columns: TextColumn | BarColumn | MofNCompleteColumn | TimeElapsedColumn) -> None:
-        self._begun = perf_counter()
-        console = Console(stderr=True)
-        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """Nothing in the first seconds."""
-        return super().get_renderables() if perf_counter() - self._begun > PATIENCE else ()
-
-
 @contextmanager
 def patient_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on the error stream, told how much is done, where something takes longer than `PATIENCE`."""
+    from rich.console import Console, RenderableType
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    begun, console = perf_counter(), Console(stderr=True)
+
+    class PatientProgress(Progress):
+        """A progress bar that stays away from what is done soon."""
+
+        def get_renderables(self) -> Iterable[RenderableType]:
+            return super().get_renderables() if perf_counter() - begun > PATIENCE else ()
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with _PatientProgress(*columns) as progress:
+    with PatientProgress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
         yield lambda count: progress.advance(task, count)
 
@@ -75,6 +72,8 @@ HANDED_ON = (
 
 def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
     """`--decode`; `default` says in words what happens without it."""
+    from graphwright.inference.decoders import DECODERS
+
     ways = "; ".join(f"{name}, {getdoc(DECODERS[name])}" for name in DECODERS)
     parser.add_argument(
         "--decode",
@@ -85,6 +84,8 @@ def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
 
 def take_overrides(words: Sequence[str], own: Collection[str]) -> tuple[list[str], list[Override]]:
     """The words without the settings, and the settings; options named in `own` stay where they are."""
+    from graphwright.settings import Override, SettingsError
+
     rest: list[str] = []
     overrides: list[Override] = []
     waiting = list(words)
@@ -106,6 +107,8 @@ def take_overrides(words: Sequence[str], own: Collection[str]) -> tuple[list[str
 
 
 def _refuse_misspelt(name: str, own: Collection[str]) -> None:
+    from graphwright.settings import SettingsError
+
     near = get_close_matches(name, own, 1, cutoff=0.8)
     if near and "." not in name:
         raise SettingsError(f"{name}: there is no such option; did you mean {near[0]}?")

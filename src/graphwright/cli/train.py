@@ -19,6 +19,7 @@ from rich.console import Console
 
 from graphwright import training
 from graphwright.cli.shared import DONE, INTERRUPTED, is_first_process, take_overrides
+from graphwright.files import DRAFT, HOLDER, LOCK, WriteError, holder_of, is_locked
 from graphwright.settings import (
     BUDGET,
     CONFIG,
@@ -33,14 +34,16 @@ from graphwright.settings import (
     settings_file,
 )
 from graphwright.training.fit import chosen
-from graphwright.training.log import Display
+from graphwright.training.log import SPIKES, Display, read_log
 from graphwright.training.processes import cores, on_cores
 
 RUNS = Path("runs")
+CHECKPOINTS = "checkpoints"
 CONTENTS = (
     (CONFIG, "every setting, explained"),
     ("log.jsonl", "what happened, step by step"),
     ("log.csv", "the same as a table"),
+    (SPIKES, "steps whose loss leapt, and their samples: see `graphwright debug batch`"),
     ("tensorboard", "the same for TensorBoard"),
     ("metrics.json", "the last validation"),
     ("samples.png", "pictures, predictions and truth"),
@@ -70,11 +73,29 @@ def last_step(folder: Path) -> int | None:
         return None
 
 
+def is_unsaved(folder: Path) -> bool:
+    """Whether a run was killed here before its first checkpoint, and nothing else is here: it can start over."""
+    checkpoints = folder / CHECKPOINTS
+    if not (checkpoints / LOCK).exists() or read_log(folder / "log.jsonl"):
+        return False
+    made = {CONFIG, "log.jsonl", "log.csv", "tensorboard", CHECKPOINTS, LOCK, HOLDER}
+    # The tensors of a checkpoint come before its note.
+    early = checkpoints.glob("last-*.safetensors")
+    rest = {*folder.iterdir(), *checkpoints.iterdir()} - {*early}
+    return all(path.name in made or path.name.endswith(DRAFT) for path in rest)
+
+
+def refuse_busy(folder: Path) -> None:
+    """One run at a time."""
+    if is_locked(folder / CHECKPOINTS):
+        raise training.RunBusyError(holder_of(folder / CHECKPOINTS), folder)
+
+
 def refuse_used(folder: Path) -> None:
     """A new run needs a folder of its own."""
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is a file, not a folder: choose another with --out DIR")
-    if not folder.is_dir() or not any(folder.iterdir()):
+    if not folder.is_dir() or not any(folder.iterdir()) or is_unsaved(folder):
         return
     step = last_step(folder)
     if step is None:
@@ -94,7 +115,8 @@ def refuse_unstarted(folder: Path) -> int:
     step = last_step(folder)
     if step is None:
         raise SettingsError(
-            f"{folder} holds no checkpoint, so there is nothing to resume: start again with --out DIR"
+            f"{folder} holds no checkpoint, so there is nothing to resume: start again "
+            + ("without --resume" if is_unsaved(folder) else "with --out DIR")
         )
     return step
 
@@ -206,6 +228,10 @@ def run(arguments: argparse.Namespace) -> int:
         if is_first_process():
             print(_interrupted(plan.folder), file=sys.stderr)
         return INTERRUPTED
+    except WriteError as error:
+        step = last_step(plan.folder)
+        again = "" if step is None else f"; step {step:,} is saved: {resume_command(plan.folder)}"
+        raise WriteError(f"{error}{again}") from error
     except training.DivergenceError as error:
         # Settings, not a fault of ours: no request to report it.
         raise SettingsError(str(error)) from error
@@ -228,6 +254,8 @@ def _draw_samples(folder: Path, console: Console) -> None:
 def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:
     load_run(source, overrides)  # errors in the settings come before those about folders
     folder = out or default_folder(source)
+    if is_first_process():
+        refuse_busy(folder)
     refuse_used(folder)
     plan = chosen(source, overrides)
     return PlannedRun(plan.run, folder, None, plan.lines)
@@ -235,6 +263,8 @@ def _fresh(source: str, out: Path | None, overrides: Sequence[Override]) -> Plan
 
 def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> PlannedRun:
     folder = out or folder_to_resume(source)
+    if is_first_process():
+        refuse_busy(folder)
     first = refuse_unstarted(folder)
     for override in overrides:
         if override.option.key not in CHANGEABLE:
@@ -242,7 +272,28 @@ def _resumed(source: str, out: Path | None, overrides: Sequence[Override]) -> Pl
                 f"{override.shown} cannot change when a run is resumed, only {', '.join(CHANGEABLE)} can; "
                 "for anything else start a new run with --out DIR"
             )
-    return PlannedRun(load_run(explicit_path(folder), overrides), folder, first)
+    run = load_run(explicit_path(folder), overrides)
+    _refuse_other_task(source, folder, run)
+    return PlannedRun(run, folder, first)
+
+
+def _refuse_other_task(source: str, folder: Path, run: Run) -> None:
+    """Where the source names a task, it must be that of the folder; what it leaves to the data may be anything."""
+    try:
+        named = load_run(source).task.model_dump(mode="json")
+    except (SettingsError, OSError):
+        return  # the settings are the folder's, whatever became of the source
+    there = run.task.model_dump(mode="json")
+    differing = [
+        f"task.{name} is {there.get(name)}, not {value}"
+        for name, value in named.items()
+        if value not in (None, [], "", there.get(name))
+    ]
+    if differing:
+        raise SettingsError(
+            f"{folder} holds a run of another task than {source}: {'; '.join(differing)}. To go on with it: "
+            f"`{resume_command(folder)}`"
+        )
 
 
 def _interrupted(folder: Path) -> str:

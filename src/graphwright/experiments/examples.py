@@ -20,7 +20,7 @@ from graphwright.experiments.reproduction import (
     work_off,
 )
 from graphwright.experiments.table import RECORDS, measure
-from graphwright.files import SHIPPED_MODELS
+from graphwright.files import SHIPPED_MODELS, write_json, write_text
 from graphwright.inference import evaluate_saved
 from graphwright.inference.export import run_record
 from graphwright.inference.model import SavedModel, load_model, shipped_names
@@ -67,7 +67,7 @@ def write_examples(
         whose = f" ({', '.join(finished)})" if len(finished) < len(configurations) else ""
         notes = "\n".join(f"- {note}" for note in grid.scales[scale].differs)
         parts += [f"## What differs from the paper{whose}", notes]
-    (folder / PAGE).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    write_text(folder / PAGE, "\n\n".join(parts) + "\n")
     lacking = [each for each in configurations if each.column not in finished and each.column not in shipped]
     return Reproduced(folder, [measure(_first_seed(each), store) for each in lacking], interrupted)
 
@@ -86,7 +86,7 @@ def _draw(model: SavedModel, folder: Path, column: str, source: str) -> str:
     chosen = pick_examples(result.evaluation.report, SHOWN)
     write_figure(folder, comparison_sheet(result, chosen), name)
     facts = run_record(model, result.data) | {"examples": [result.evaluation.indices[at] for at in chosen]}
-    (folder / f"{name}.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / f"{name}.json", facts)
     exact = 100 * float(result.evaluation.report.isomorphic.mean())
     return (
         f"{model.task.name}, {exact:.1f} % exactly right of the first {len(result.evaluation.targets)} test "
@@ -106,7 +106,7 @@ def _finished(configuration: Configuration, store: Store) -> Path | None:
 def _shipped_source(name: str, folder: Path) -> str:
     """What a shipped model is, in place of the grid's own data and budget; its record is put beside the page."""
     record = json.loads((SHIPPED_MODELS / name / RECORD).read_text(encoding="utf-8"))
-    (folder / RECORDS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / RECORDS / f"{name}.json", record)
     settings, progress = record["settings"], record["progress"]
     return (
         f"by the shipped model `{name}`, no run of this grid: {progress['step']:,} steps of "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphwright.experiments.grid import FigureKind, Grid, Scale
 from graphwright.experiments.table import Row
-from graphwright.graphs.drawing import PALETTE
+from graphwright.graphs.drawing import PALETTE, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +23,8 @@ def write_figure(folder: Path, drawing: Drawing, name: str = "figure") -> None:
     import matplotlib
 
     with matplotlib.rc_context({"svg.hashsalt": "graphwright"}):
-        drawing.savefig(folder / f"{name}.png", dpi=110)
-        drawing.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        save_figure(drawing, folder / f"{name}.png", dpi=110)
+        save_figure(drawing, folder / f"{name}.svg", metadata={"Date": None})
 
 
 def draw_grid(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:

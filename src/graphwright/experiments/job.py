@@ -173,4 +173,4 @@ def read_json_object(path: Path) -> dict[str, Any] | None:
 
 def lock_job(folder: Path) -> AbstractContextManager[None]:
     """A job's folder for this process alone."""
-    return lock_folder(folder, JobBusyError(f"another process is at work in {folder}"))
+    return lock_folder(folder, lambda holder: JobBusyError(f"{holder} is at work in {folder}"))

@@ -15,7 +15,7 @@ from graphwright.experiments.grid import Configuration, Grid, Scale, expand
 from graphwright.experiments.job import FAILURE, RECORD, Job, State, Store
 from graphwright.experiments.table import RECORDS, Measured, markdown, measure, rows_of, write_csv
 from graphwright.experiments.work import Outcome, run_jobs
-from graphwright.files import write_json
+from graphwright.files import write_json, write_text
 from graphwright.parallel import Engine, Stopped
 
 PAGE = "README.md"
@@ -135,7 +135,7 @@ def write_page(grid: Grid, scale: Scale, measured: Sequence[Measured], store: St
     rows = rows_of(grid, measured)
     write_csv(folder / "table.csv", grid, rows)
     write_figure(folder, draw_grid(grid, scale, rows))
-    (folder / PAGE).write_text(markdown(grid, scale, rows), encoding="utf-8")
+    write_text(folder / PAGE, markdown(grid, scale, rows))
 
 
 def copy_records(keys: Sequence[str], store: Store, folder: Path) -> None:
@@ -146,7 +146,7 @@ def copy_records(keys: Sequence[str], store: Store, folder: Path) -> None:
         if stale.stem not in keys:
             stale.unlink()
     for key in keys:
-        (records / f"{key}.json").write_bytes((store.root / key / RECORD).read_bytes())
+        write_text(records / f"{key}.json", (store.root / key / RECORD).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphwright.experiments.grid import Configuration, Grid, Scale
 from graphwright.experiments.job import SAMPLES, Job, State, Store
+from graphwright.files import replacing
 from graphwright.metrics import METRICS, Interval
 from graphwright.tasks import task_of
 from graphwright.transport import Order
@@ -282,7 +283,7 @@ def write_csv(path: Path, grid: Grid, rows: Sequence[Row]) -> None:
     """One line per configuration, then what the paper prints beside them; lists are separated by blanks."""
     metrics = (*SHOWN, *grid.further_metrics)
     columns = [*BEFORE, *(f"{name}{part}" for name in metrics for part in ("", "_low", "_high", "_seeds")), *AFTER]
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         for row in rows:

@@ -30,7 +30,7 @@ from graphwright.experiments.job import (
     lock_job,
     read_json_object,
 )
-from graphwright.files import write_json
+from graphwright.files import replacing, write_json
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
 from graphwright.inference.export import commit, hardware, run_record
@@ -153,7 +153,7 @@ def _write_samples(path: Path, report: Report) -> None:
     told = {metric.name: metric.values(report) for metric in METRICS.entries()}
     columns = {name: _as_numbers(values) for name, values in told.items() if values is not None}
     groups = range(len(report)) if report.groups is None else report.groups
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["sample", "group", *columns])
         for at, group in enumerate(groups):

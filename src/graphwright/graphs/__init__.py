@@ -2,7 +2,7 @@
 
 from graphwright.graphs.batch import GraphBatch, Prediction
 from graphwright.graphs.convert import from_json, from_networkx, to_json, to_networkx
-from graphwright.graphs.drawing import draw, layout, turned_towards
+from graphwright.graphs.drawing import draw, layout, save_figure, turned_towards
 from graphwright.graphs.graph import NO_EDGE, Graph, Vocabulary
 from graphwright.graphs.isomorphism import find_isomorphism, is_isomorphic, refinement_hash
 
@@ -19,6 +19,7 @@ __all__ = [
     "is_isomorphic",
     "layout",
     "refinement_hash",
+    "save_figure",
     "to_json",
     "to_networkx",
     "turned_towards",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphwright.files import replacing
 from graphwright.graphs.convert import to_networkx
 from graphwright.graphs.graph import Graph
 
@@ -82,6 +84,12 @@ def draw(
     ax.margins(0.2)
     ax.set_axis_off()
     return ax
+
+
+def save_figure(figure: Figure, path: Path, **options: Any) -> None:
+    """Write a figure at once or not at all, in the format of the path's ending, with options of matplotlib's."""
+    with replacing(path) as draft:
+        figure.savefig(draft, format=path.suffix.removeprefix(".") or "png", **options)
 
 
 def _new_axes() -> Axes:

@@ -51,12 +51,20 @@ def molecule_vocabulary(symbols: Iterable[str]) -> Vocabulary:
     return Vocabulary(names, BONDS)
 
 
+LONGEST_SMILES = 10_000
+"""Characters: of 100,000 atoms RDKit takes 6 GB and most of a minute."""
+
+
 def parse_smiles(text: str) -> Mol:
     """A sanitised RDKit molecule of a SMILES; what RDKit would log is in the error instead."""
     from rdkit import Chem, rdBase
 
     if not text.strip():
         raise MoleculeError(Reason.EMPTY, f"{text!r} names no atom")
+    if len(text) > LONGEST_SMILES:
+        raise MoleculeError(
+            Reason.TOO_LARGE, f"{text[:20]!r}...: {len(text):,} characters, {LONGEST_SMILES:,} at most"
+        )
     # RDKit stops at bytes that are no ASCII, and would take what comes before them for the whole.
     if not (word := text.split()[0]).isascii() or not word.isprintable():
         raise MoleculeError(Reason.UNPARSABLE, f"{text!r} is not SMILES")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from graphwright.files import commit_draft, draft_of, sha256_of
+from graphwright.files import WriteError, commit_draft, draft_of, replacing, sha256_of, writing
 
 FORMAT = 1
 ATTEMPTS = 5
@@ -43,12 +44,22 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     The tensor file comes first under a name of its own; renaming the JSON into place is the one moment at which
     the new checkpoint replaces the old, so a kill at any time leaves a whole one.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(path)
-    save_file({name: tensor.detach().contiguous().cpu() for name, tensor in checkpoint.tensors.items()}, draft)
-    digest = sha256_of(draft)
-    tensor_file = path.parent / f"{path.name}-{digest[:12]}.safetensors"
-    commit_draft(draft, tensor_file)
+    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
+    try:
+        with writing(path):
+            save_file(tensors, draft)
+            digest = sha256_of(draft)
+            tensor_file = path.parent / f"{path.name}-{digest[:12]}.safetensors"
+            commit_draft(draft, tensor_file)
+    except SafetensorError as error:
+        raise WriteError(f"{path} cannot be written: {error}") from error
+    finally:
+        # On a full disk what was half written is in the way of everything else.
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
     facts = dict(checkpoint.facts)
     record = {
         "format": FORMAT,
@@ -57,10 +68,9 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
         "facts_sha256": _facts_digest(facts),
         "facts": facts,
     }
-    note = draft_of(_note(path))
-    note.write_text(json.dumps(record, indent=2) + "\n")
-    shutil.copymode(note, tensor_file)  # whoever may read the one may read the other
-    commit_draft(note, _note(path))
+    with replacing(_note(path)) as note:
+        note.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        shutil.copymode(note, tensor_file)  # whoever may read the one may read the other
     for other in path.parent.glob(f"{path.name}-*.safetensors"):
         if other != tensor_file:
             other.unlink()

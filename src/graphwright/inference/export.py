@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphwright import __version__
+from graphwright.files import write_json, write_text
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import Checkpoint, compacted
 from graphwright.inference.decoders import decoder_named
@@ -130,11 +131,11 @@ def write_model(source: Path, out: Path, samples: int | None, decode: str) -> Ev
     figures = result.figures()
     record = run_record(model, result.data) | facts | {"test": figures}
     export_model(str(source), out, facts | {"test": figures}, *known)
-    (out / "record.json").write_text(json.dumps(record, indent=2) + "\n")
+    write_json(out / "record.json", record)
     log = log_beside(str(source))
     if log.exists():
-        (out / "log.csv").write_bytes(log.read_bytes())
-    (out / "README.md").write_text(_card(out.name, record, result.titles(), model))
+        write_text(out / "log.csv", log.read_text(encoding="utf-8"))
+    write_text(out / "README.md", _card(out.name, record, result.titles(), model))
     return result
 
 

@@ -17,14 +17,13 @@ from torch import nn
 from torch.utils.data import Dataset, Sampler
 
 from graphwright.decoding import Candidates, Formula
-from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, draw, layout
+from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary, draw, layout, save_figure
 from graphwright.graphs.drawing import empty_sheet
 from graphwright.known import Library
 from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, build_encoder
 from graphwright.settings import TASKS, DataSettings, InputForm, Model, Override, Run, TaskSettings
 from graphwright.tasks.likeness import Likeness
-from graphwright.tasks.page import AnyPage, TaskPage
 from graphwright.tasks.split import Membership, Split
 
 if TYPE_CHECKING:
@@ -343,13 +342,6 @@ class Task(ABC):
             raise ValueError("samples must not be empty")
         return graph_statistics(graphs)
 
-    def remarks(self, given: Any) -> list[str]:  # noqa: ARG002
-        """What to say of an input as a person has it, before any prediction.
-
-        Why it is out of scope, which then begins so, what was taken for granted, whether it was trained on.
-        """
-        return []
-
     def facts(self, given: Any) -> dict[str, Any]:  # noqa: ARG002
         """What to say about an input in JSON: names and values."""
         return {}
@@ -442,11 +434,6 @@ class Task(ABC):
         """Training inputs, to be remembered, whose graphs the library has."""
         return None
 
-    @property
-    def page(self) -> AnyPage:
-        """What `graphwright serve` asks of it."""
-        return TaskPage(self)
-
     # Drawings.
 
     def sheet(self, samples: Sequence[Any]) -> Figure:
@@ -496,7 +483,7 @@ class Task(ABC):
 
         text: the graph as a decoder has written it, where that says more than the graph does.
         """
-        input_beside_graph(self, given, graph, title).savefig(path.with_name(path.name + ".svg"))
+        save_figure(input_beside_graph(self, given, graph, title), path.with_name(path.name + ".svg"))
 
 
 T = TypeVar("T", bound=type[Task])

@@ -17,26 +17,28 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 from rich.progress import TimeRemainingColumn as Remaining
 from rich.table import Column
 
-from graphwright.files import write_text
-from graphwright.losses import LOSS_TERMS
+from graphwright.files import write_text, writing
 from graphwright.metrics import METRICS
 
-PROGRESS = ("step", "seconds", "learning_rate", "samples_per_second", "loss")
-HEALTH = (
-    "auxiliary", "recognition", "gradient_norm", "plan_entropy", "gap", "marginal_error", "skipped", "samples",
+PROGRESS = (
+    "step", "seconds", "learning_rate", "samples_per_second", "loss", "presence", "node_labels", "edge_labels",
+    "adjacency", "diffusion", "marginals", "auxiliary", "recognition", "gradient_norm", "plan_entropy", "gap",
+    "marginal_error", "skipped", "samples",
 )  # fmt: skip
-"""What a log says before and after the terms of the loss, besides metrics."""
+"""What a log says besides metrics."""
 VALIDATION = "isomorphic"
 """What only the records of validations have."""
+SPIKES = "spikes.jsonl"
+"""Steps whose loss leapt or whose gradient was not finite, with the indices of their samples."""
 
 
 def columns() -> tuple[str, ...]:
     """The CSV's columns: the same for every record, so that a resumed run appends to the same table."""
-    others, names = (*PROGRESS, *LOSS_TERMS.names(), *HEALTH), METRICS.names()
-    taken = set(names) & set(others)
+    names = METRICS.names()
+    taken = set(names) & set(PROGRESS)
     if taken:
         raise ValueError(f"the metric {sorted(taken)[0]!r} needs another name: a log has a column of this name")
-    return (*others, *names)
+    return (*PROGRESS, *names)
 
 
 class _Writer(Protocol):
@@ -46,14 +48,15 @@ class _Writer(Protocol):
 
 
 class RunLog:
-    """`log.jsonl`, `log.csv` and, where tensorboard is installed, its event files, all in the run's folder.
+    """`log.jsonl`, `log.csv`, `spikes.jsonl` and, where tensorboard is installed, its event files.
 
     A run that starts at `step`, having validated last at `validated`, keeps what was logged up to there: what a
     killed session logged beyond its last checkpoint will be logged again.
     """
 
     def __init__(self, folder: Path, step: int, validated: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self.jsonl = folder / "log.jsonl"
         self.csv = folder / "log.csv"
         kept = [
@@ -63,18 +66,27 @@ class RunLog:
         ]
         write_text(self.jsonl, "".join(json.dumps(record) + "\n" for record in kept))
         write_text(self.csv, ",".join(columns()) + "\n" + "".join(map(_row, kept)))
+        self.spikes = folder / SPIKES
+        leaps = read_log(self.spikes)
+        if leaps:
+            write_text(self.spikes, "".join(json.dumps(one) + "\n" for one in leaps if one["step"] <= step))
         self._board = _tensorboard(folder, step)
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one record, {"step": ..., name: number, ...}."""
-        with self.jsonl.open("a") as file:
+        with writing(self.jsonl), self.jsonl.open("a") as file:
             file.write(json.dumps(record) + "\n")
-        with self.csv.open("a") as file:
+        with writing(self.csv), self.csv.open("a") as file:
             file.write(_row(record))
         if self._board is not None:
             for name, value in record.items():
                 if isinstance(value, int | float) and name != "step":
                     self._board.add_scalar(name, value, record["step"])
+
+    def write_spike(self, record: dict[str, Any]) -> None:
+        """Append a step that went wrong."""
+        with writing(self.spikes), self.spikes.open("a") as file:
+            file.write(json.dumps(record) + "\n")
 
     def close(self) -> None:
         if self._board is not None:
@@ -154,6 +166,9 @@ class Window:
         return means | self.health | {"skipped": self.skipped, "samples_per_second": rate}
 
 
+SHOWN = ("loss", "presence", "node_labels", "edge_labels", "adjacency", "marginals", "gap")
+
+
 class Display:
     """A progress bar with the loss terms, samples per second and the time left; plain lines without a terminal."""
 
@@ -192,9 +207,7 @@ class Display:
                 self._bar = None
 
     def show(self, record: dict[str, Any], fraction: float) -> None:
-        terms = "  ".join(
-            f"{name} {record[name]:.4f}" for name in ("loss", *LOSS_TERMS.names(), "gap") if record.get(name)
-        )
+        terms = "  ".join(f"{name} {record[name]:.4f}" for name in SHOWN if record.get(name))
         text = f"step {record['step']}  {record['samples_per_second']:.0f} samples/s  {terms}"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=fraction, terms=text)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import multiprocessing
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from graphwright.files import lock_folder, write_json, write_text
 from graphwright.graphs import GraphBatch
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.evaluate import evaluate_predictor
@@ -23,14 +24,16 @@ from graphwright.inference.export import provenance, sessions_of
 from graphwright.inference.model import load_model
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
-from graphwright.settings import CONFIG, Clock, Run, SlotKind, Train, to_yaml
+from graphwright.settings import CONFIG, Clock, Run, SettingsError, SlotKind, Train, to_yaml
 from graphwright.tasks import Batches, Samples, resolve, task_of
 from graphwright.training.assembly import StepResult, build, term_names
+from graphwright.training.faulty import batch_indices, first_bad_input, leaps, usual_after
 from graphwright.training.log import Display, RunLog, Window
 from graphwright.training.optimizer import RATE_FACTOR, WeightAverage, build_optimizer
 from graphwright.training.processes import Interrupts, in_this_process, leave_interrupts_to_parent
-from graphwright.training.schedule import Budget, StepOrder, learning_rate
+from graphwright.training.schedule import Budget, learning_rate, order_of
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
+from graphwright.transport.checks import NotFiniteError
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -40,7 +43,15 @@ PATIENCE_WITH_GRADIENTS = 50
 
 
 class DivergenceError(RuntimeError):
-    """Training that no longer moves: every gradient holds NaN or infinity."""
+    """Training that no longer moves: predictions, or every gradient, hold NaN or infinity."""
+
+
+class RunBusyError(ValueError):
+    """Another process trains in the folder: two would mix their logs and their checkpoints."""
+
+    def __init__(self, holder: str, folder: Path) -> None:
+        super().__init__(f"{holder} is training in {folder}: wait for it, or choose another with --out DIR")
+        self.holder = holder
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +126,25 @@ class Session:
 
     def train(self, *, resume: bool) -> Trained:
         """The steps of this process, from the start or from the last checkpoint."""
+        with self._alone():
+            return self._train(resume)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The folder for this run; where another has it, all processes hear of it."""
+        with ExitStack() as held:
+            holder = ""
+            if self.fabric.is_global_zero:
+                try:
+                    held.enter_context(lock_folder(self.last.parent, lambda who: RunBusyError(who, self.folder)))
+                except RunBusyError as error:
+                    holder = error.holder
+            holder = self.fabric.broadcast(holder)
+            if holder:
+                raise RunBusyError(holder, self.folder)
+            yield
+
+    def _train(self, resume: bool) -> Trained:
         # Each rank draws its own dropout from here on; a resumed one goes on where it was.
         if self.fabric.global_rank:
             torch.manual_seed(self.run.train.seed + self.fabric.global_rank)
@@ -125,7 +155,10 @@ class Session:
         if self.fabric.is_global_zero:
             self.sessions.append({"first_step": self.progress.step} | provenance())
             self.log = RunLog(self.folder, self.progress.step, self.progress.validated)
-            (self.folder / CONFIG).write_text(to_yaml(self.run), encoding="utf-8")
+            write_text(self.folder / CONFIG, to_yaml(self.run))
+        if not resume:
+            # A run that is killed before the first minutes are over can go on, too.
+            self._save(self.last)
         try:
             with self.display.running(self._fraction()), self.interrupts:
                 interrupted = self._steps()
@@ -175,7 +208,13 @@ class Session:
         self.model.matcher.at(self._fraction())
         self.take_back = self._checkpoint_in_memory()
         self.moment = _Moment.STEPPING
-        result, norm = self._gradient(*next(batches))
+        inputs, target = next(batches)
+        self._refuse_bad_input(inputs)
+        try:
+            result, norm = self._gradient(inputs, target)
+        except NotFiniteError as error:
+            self.moment = _Moment.UPDATING  # the checkpoint before it is worth more than such weights
+            raise DivergenceError(self._diverged(error)) from error
         self.moment = _Moment.UPDATING
         usable = math.isfinite(norm)
         # The loss scaler of float16 refuses such a step itself, and must hear of it.
@@ -188,14 +227,18 @@ class Session:
             self.window.add(values | {"gradient_norm": norm}, result.health, train.batch_size)
         else:
             self.window.skip(train.batch_size)
-        progress = self.progress
+        progress, loss = self.progress, values["loss"]
+        leap = not usable or leaps(loss, progress.usual_loss, progress.step)
         self.progress = replace(
             progress,
+            usual_loss=progress.usual_loss if leap else usual_after(progress.usual_loss, loss),
             step=progress.step + 1,
             seconds=seconds,
             skipped=progress.skipped + (not usable),
             skipped_in_row=0 if usable else progress.skipped_in_row + 1,
         )
+        if leap:
+            self._tell_leap(loss, norm)
         if self.progress.step % train.log_every == 0:
             record = {"step": self.progress.step, "seconds": seconds, "learning_rate": rate} | self.window.record()
             self.window = Window()
@@ -205,6 +248,39 @@ class Session:
         self.display.moved(self._fraction())
         self.moment = _Moment.WHOLE
         return stop
+
+    def _refuse_bad_input(self, inputs: Inputs) -> None:
+        """NaN or infinity in what the data give is told here, by sample: further on it is a matter of weights."""
+        bad = first_bad_input(inputs)
+        if bad is not None:
+            raise ValueError(f"the input of {self._sample(bad)} is not finite, at step {self.progress.step + 1}")
+
+    def _sample(self, at: int) -> str:
+        """Of this process's batch at the next step, what to call a sample."""
+        order = self._order(first=self.progress.step)
+        return f"training sample {next(iter(order))[at][0]}"
+
+    def _diverged(self, error: NotFiniteError) -> str:
+        whose = "" if error.sample is None else f", of {self._sample(error.sample)}"
+        return (
+            f"diverged at step {self.progress.step + 1}: {error}{whose}; "
+            "try a smaller train.learning_rate, or train.precision 32-true"
+        )
+
+    def _tell_leap(self, loss: float, norm: float) -> None:
+        """Which samples made the loss of the last step leap, or its gradient not finite."""
+        if self.log is None:
+            return
+        step, usual = self.progress.step, self.progress.usual_loss
+        indices = batch_indices(self.run.train, self.data, step)
+        figures = {"step": step, "loss": loss, "usual_loss": usual, "gradient_norm": norm}
+        self.log.write_spike(figures | {"indices": [index for index, _ in indices]})
+        what = f"a loss of {loss:.4g}" if math.isfinite(norm) else "a gradient that is not finite"
+        # Loss scaling tries out what is too much, twenty times over.
+        if self.progress.skipped_in_row <= 1:
+            self.display.say(
+                f"step {step}: {what}; `graphwright debug batch {self.folder} {step}` shows its samples"
+            )
 
     def _gradient(self, inputs: Inputs, target: GraphBatch) -> tuple[StepResult, float]:
         """Forward, backward, clip; the norm is that before clipping, the same on every rank."""
@@ -254,10 +330,7 @@ class Session:
     def _order(self, first: int) -> Batches:
         """Which samples each step sees, as the data set wants it or shuffled as a whole."""
         train, rank, ranks = self.run.train, self.fabric.global_rank, self.fabric.world_size
-        own = self.data.order(train.batch_size, train.seed, first, rank, ranks)
-        if own is not None:
-            return own
-        return StepOrder(len(self.data), train.batch_size, train.seed, first, rank, ranks)
+        return order_of(train, self.data, first, rank, ranks)
 
     def _validation_due(self) -> bool:
         step = self.progress.step
@@ -368,7 +441,7 @@ class Session:
             progress = self.progress
             facts: dict[str, Any] = {"step": progress.step, "seconds": progress.seconds}
             facts |= {"validation": progress.metrics, "unusable_rows": self.data.unusable()}
-            (self.folder / "metrics.json").write_text(json.dumps(facts, indent=2) + "\n")
+            write_json(self.folder / "metrics.json", facts)
 
     def _fraction(self) -> float:
         return self.budget.progress(self.progress.step, self.progress.seconds)
@@ -384,12 +457,18 @@ def _fabric(train: Train) -> Fabric:
         from lightning.fabric import Fabric
     except ImportError as error:
         raise ImportError("training needs Lightning Fabric: pip install 'graphwright[train]'") from error
-    return Fabric(
-        accelerator=str(train.accelerator),
-        devices=train.devices if train.devices == "auto" else int(train.devices),
-        num_nodes=train.nodes,
-        precision=train.precision.value,
-    )
+    devices = train.devices if train.devices == "auto" else int(train.devices)
+    try:
+        return Fabric(
+            accelerator=str(train.accelerator),
+            devices=devices,
+            num_nodes=train.nodes,
+            precision=train.precision.value,
+        )
+    # No such device, fewer than asked for, or none that has this precision.
+    except (RuntimeError, ValueError, TypeError) as error:
+        asked = f"train.accelerator {train.accelerator}, train.devices {train.devices}"
+        raise SettingsError(f"{asked}: {' '.join(str(error).split())}") from error
 
 
 class _Epochs(torch.utils.data.Dataset[Any]):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ import torch
 
 from graphwright.settings import CORES, Accelerator, Run
 
+_PR_SET_PDEATHSIG = 1
 LEAST_BATCH = 16
 """Samples of a step that are worth a process of their own."""
 
@@ -97,6 +100,11 @@ class Interrupts:
 
 
 def leave_interrupts_to_parent(worker: int) -> None:  # noqa: ARG001
-    """Start of a data worker: Ctrl-C reaches it too, but the parent decides, and ends workers by SIGTERM."""
+    """Start of a data worker: Ctrl-C reaches it too, but the parent decides, and ends workers by SIGTERM.
+
+    Where the parent is killed, its workers end with it: until then they hold the lock of its folder, too.
+    """
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

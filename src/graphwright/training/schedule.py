@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphwright.settings import Train
-from graphwright.tasks.task import Batches
+from graphwright.tasks.task import Batches, Samples
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,14 @@ def learning_rate(train: Train, progress: float) -> float:
     fall = (progress - train.warmup) / (1 - train.warmup)
     span = train.learning_rate - train.minimum_learning_rate
     return train.minimum_learning_rate + span * (1 + math.cos(math.pi * fall)) / 2
+
+
+def order_of(train: Train, data: Samples, first: int = 0, rank: int = 0, ranks: int = 1) -> Batches:
+    """Which samples each step from `first` on sees, as the data set wants it or shuffled as a whole."""
+    own = data.order(train.batch_size, train.seed, first, rank, ranks)
+    if own is not None:
+        return own
+    return StepOrder(len(data), train.batch_size, train.seed, first, rank, ranks)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ class Progress:
     """Steps whose gradient was not finite, and which changed nothing."""
     skipped_in_row: int = 0
     """How many of them were the last ones."""
+    usual_loss: float | None = None
+    """A running mean, by which a leap of the loss is told."""
 
 
 def capture(

@@ -8,6 +8,14 @@ import torch
 from torch import Tensor
 
 
+class NotFiniteError(ValueError):
+    """NaN or infinity in a tensor. sample: the first that holds it, None where that is not known."""
+
+    def __init__(self, message: str, sample: int | None = None) -> None:
+        super().__init__(message)
+        self.sample = sample
+
+
 def check_shape(name: str, tensor: Tensor, *shapes: tuple[int, ...]) -> None:
     """Raise unless it is a tensor of one of the shapes (-1: any length)."""
     if not isinstance(tensor, Tensor):
@@ -33,7 +41,9 @@ def check_like(name: str, tensor: Tensor, reference_name: str, reference: Tensor
 
 def check_finite(name: str, tensor: Tensor) -> None:
     """Raise if a sample holds NaN or infinity."""
-    refuse(name, ~torch.isfinite(tensor.detach()), "is not finite")
+    sample = _first(~torch.isfinite(tensor.detach()))
+    if sample is not None:
+        raise NotFiniteError(f"{name} is not finite (sample {sample})", sample)
 
 
 def check_interval(name: str, tensor: Tensor, low: float, high: float) -> None:
@@ -64,6 +74,13 @@ def check_plan(name: str, plan: Tensor, shape: tuple[int, ...], reference_name: 
 
 def refuse(name: str, wrong: Tensor, complaint: str) -> None:
     """Raise if anything is wrong, naming the first sample."""
-    if wrong.any():
-        sample = int(wrong.reshape(wrong.shape[0], -1).any(1).nonzero()[0])
+    sample = _first(wrong)
+    if sample is not None:
         raise ValueError(f"{name} {complaint} (sample {sample})")
+
+
+def _first(wrong: Tensor) -> int | None:
+    """The first sample of which anything is wrong."""
+    if not wrong.any():
+        return None
+    return int(wrong.reshape(wrong.shape[0], -1).any(1).nonzero()[0])

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphwright.transport.checks import check_count, check_finite, check_like, check_positive, check_shape
+from graphwright.transport.checks import (
+    NotFiniteError,
+    check_count,
+    check_finite,
+    check_like,
+    check_positive,
+    check_shape,
+)
 from graphwright.transport.native import kernels_for
 from graphwright.transport.native.library import Embeddings
 from graphwright.transport.sinkhorn import sinkhorn
@@ -152,8 +159,8 @@ class _FusedL1Plan(torch.autograd.Function):
         if not math.isfinite(float(steps.mass.sum())):
             for name, tensor in (("slots", slots), ("nodes", nodes), ("padding", padding)):
                 if not torch.isfinite(tensor).all():
-                    raise ValueError(f"{name} must be finite")
-            raise ValueError(f"distances, or distances over epsilon = {epsilon:g}, are too large to be finite")
+                    raise NotFiniteError(f"{name} must be finite")
+            raise NotFiniteError(f"distances, or distances over epsilon = {epsilon:g}, are too large to be finite")
         # The costs hold what was added to them; backwards it is no longer looked at.
         ctx.save_for_backward(*given[:5], steps.cost, steps.totals, steps.rows, steps.columns)
         ctx.kernels, ctx.epsilon = kernels, epsilon

@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from graphwright.transport.checks import check_count, check_finite, check_positive, check_shape
+from graphwright.transport.checks import NotFiniteError, check_count, check_finite, check_positive, check_shape
 from graphwright.transport.divergences import safe_log
 from graphwright.transport.native import kernels_for
 from graphwright.transport.native.library import Descent
@@ -95,7 +95,7 @@ def conditional_gradient(
         done = kernels.conditional_gradient(form, first, iterations=int(iterations), tolerance=float(tolerance))
         if not done.taken.all():
             check_finite("cost", form.gradient(first))
-            raise ValueError("the gradient is not finite after some steps")
+            raise NotFiniteError("the gradient is not finite after some steps")
     row_error, column_error = marginal_errors(done.plan)
     objective = problem.objective(done.plan)
     return Plan(done.plan, done.rows, done.columns, row_error, column_error, objective, done.taken, done.frozen)

@@ -1,5 +1,8 @@
 """Exit codes and messages: what scripts rely on."""
 
+import subprocess
+import sys
+
 import pytest
 
 from graphwright.cli import main as cli
@@ -24,6 +27,14 @@ def failing(monkeypatch):
         (ImportError("the peer is POT: pip install it"), cli.USAGE, "graphwright: the peer is POT"),
         (ValueError("n must be positive"), cli.USAGE, "graphwright: n must be positive"),
         (KeyboardInterrupt(), cli.INTERRUPTED, "interrupted"),
+        (MemoryError(), cli.USAGE, "not enough memory: an allocation failed"),
+        (
+            RuntimeError(
+                "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes."
+            ),
+            cli.USAGE,
+            "graphwright: not enough memory: can't allocate memory: you tried to allocate 64 bytes.",
+        ),
         (RuntimeError("boom"), cli.INTERNAL, "internal error: RuntimeError: boom"),
     ],
 )
@@ -32,6 +43,22 @@ def test_errors_are_one_line_with_the_right_code(monkeypatch, capsys, failing, e
     failing(error)
     assert cli.main(["report", "runs/tiny"]) == code
     assert message in capsys.readouterr().err
+
+
+def test_an_interrupt_inside_an_import_is_an_interrupt(capsys, failing):
+    """Python 3.11 turns one that strikes while a class is made into another error."""
+    error = RuntimeError("Error calling __set_name__")
+    error.__cause__ = KeyboardInterrupt()
+    failing(error)
+    assert cli.main(["report", "runs/tiny"]) == cli.INTERRUPTED
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_few_imports_come_before_interrupts_are_caught():
+    """What an interrupt meets before that ends in a traceback."""
+    code = "import sys, graphwright.cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy", "rich", "pydantic", "graphwright.settings"} & set(done.stdout.split())
 
 
 def test_debug_shows_where_an_internal_error_came_from(monkeypatch, failing):

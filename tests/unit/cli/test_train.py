@@ -1,6 +1,7 @@
 """`graphwright train`: words to settings, the folder's rules, messages, exit codes. Nothing is trained here."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 from graphwright import report, training
 from graphwright.cli import main as cli
 from graphwright.cli.shared import take_overrides
-from graphwright.cli.train import CHANGEABLE, OWN
+from graphwright.cli.train import CHANGEABLE, OWN, is_unsaved
+from graphwright.files import WriteError, lock_folder
 from graphwright.settings import Override, Run, SettingsError, load_run, options, presets, sections, to_yaml
 from graphwright.training.state import Progress
 
@@ -380,3 +382,69 @@ def test_the_command_line_needs_no_lightning_until_it_trains(tmp_path):
     assert result.returncode == cli.USAGE
     assert result.stderr == "graphwright: training needs Lightning Fabric: pip install 'graphwright[train]'\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_again_by_the_same_command(calls, capsys):
+    """Whatever of its first files are there."""
+    folder = Path("runs/demo")
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in (
+        "checkpoints/.lock",
+        "checkpoints/.holder",
+        "log.jsonl",
+        ".log.csv.draft",
+        "log.csv",
+        "config.yaml",
+        "checkpoints/.last.draft",
+        "checkpoints/last-0123456789ab.safetensors",
+    ):
+        (folder / name).touch()
+        assert is_unsaved(folder), name
+    assert cli.main(["train", "demo", "--resume"]) == cli.USAGE
+    assert "so there is nothing to resume: start again without --resume" in capsys.readouterr().err
+    assert cli.main(["train", "demo"]) == cli.DONE
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("name", ["checkpoints/best.json", "notes.txt", "log.jsonl"])
+def test_a_folder_with_something_to_lose_does_not_start_over(calls, name):
+    folder = Path("runs/demo")
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints/.lock").touch()
+    assert is_unsaved(folder)
+    (folder / name).write_text('{"step": 7}\n')
+    assert not is_unsaved(folder)
+    assert cli.main(["train", "demo"]) == cli.USAGE
+    assert calls == []
+
+
+@pytest.mark.parametrize("words", [["demo", "--out", "here"], ["demo", "--out", "here", "--resume"], ["./here"]])
+def test_a_folder_that_is_trained_in_is_refused_with_the_process(calls, capsys, words):
+    leave_run(Path("here"), load_run("demo"), 7)
+    words = [*words, "--out", "here"] if words == ["./here"] else words
+    with lock_folder(Path("here/checkpoints"), RuntimeError):
+        assert cli.main(["train", *words]) == cli.USAGE
+    assert f"process {os.getpid()} is training in here: wait for it" in capsys.readouterr().err
+    assert calls == []
+
+
+def test_another_task_is_not_resumed(calls, capsys):
+    leave_run(Path("mine"), load_run("coloring20"), 700)
+    assert cli.main(["train", "coloring10", "--resume", "--out", "mine"]) == cli.USAGE
+    said = capsys.readouterr().err
+    assert "mine holds a run of another task than coloring10: task.capacity is 20, not 10" in said
+    assert "graphwright train ./mine --resume" in said
+    assert cli.main(["train", "qm9", "--resume", "--out", "mine"]) == cli.USAGE
+    assert "task.kind is coloring, not " in capsys.readouterr().err
+    assert calls == []
+    assert cli.main(["train", "./mine", "--resume"]) == cli.DONE
+
+
+def test_a_full_disk_names_the_file_and_what_is_saved(calls, monkeypatch, capsys):
+    failing(monkeypatch, WriteError("out/log.csv cannot be written: No space left on device"), step=12)
+    assert cli.main(["train", "demo", "--out", "out"]) == cli.USAGE
+    assert capsys.readouterr().err == (
+        "graphwright: out/log.csv cannot be written: No space left on device; step 12 is saved: "
+        "graphwright train ./out --resume\n"
+    )
+    assert calls == []

@@ -50,6 +50,8 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert logs[0] == logs[1]
 
 
+EARLIER = 3
+"""Files that are replaced before the first step, beside the two logs: the settings, and a checkpoint of two."""
 # Where an interrupt may strike: an owner, its function, and whether to strike before or after the function's work.
 PLACES = {
     "while a sample is made": (ColoringDataset, "__getitem__", "before", 8 * 3 + 2),
@@ -64,8 +66,8 @@ PLACES = {
     "before validation": (loop, "evaluate_predictor", "before", 1),
     "after validation": (loop, "evaluate_predictor", "after", 1),
     "after validation is logged": (RunLog, "write", "after", 2),
-    "while a checkpoint is written": (os, "replace", "before", 2 * 4 + 2),
-    "as a checkpoint is committed": (os, "replace", "after", 2 * 4 + 4),
+    "while a checkpoint is written": (os, "replace", "before", EARLIER + 2 * 4 + 2),
+    "as a checkpoint is committed": (os, "replace", "after", EARLIER + 2 * 4 + 4),
 }
 
 

@@ -15,13 +15,13 @@ from typing import BinaryIO, cast
 
 from numpy.typing import ArrayLike
 
+from graphwright.files import unpacked
 from graphwright.spectra.formula import Composition, parse_adduct, parse_formula, usual_adduct_name
 from graphwright.spectra.spectrum import Origin, Spectrum, SpectrumError, parse_collision_energy, tidy_peaks
 
 SIZE_LIMIT = 8 * 2**30
 LINE_LIMIT = 64 * 2**20
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 
@@ -81,9 +81,7 @@ class SpectrumSource:
         """The decompressed bytes; whatever goes wrong in reading them is a `SpectrumError`."""
         try:
             with open(self.path, "rb") as file:
-                packed = file.peek(2)[:2] == _GZIP_MAGIC
-                stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
-                yield cast(BinaryIO, io.BufferedReader(_Limited(stream, self.size_limit), 2**16))
+                yield cast(BinaryIO, io.BufferedReader(_Limited(unpacked(file), self.size_limit), 2**16))
         except _TooLargeError:
             raise self.error(f"more than {self.size_limit:,} bytes, the limit") from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as problem:

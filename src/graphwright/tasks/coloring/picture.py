@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,11 @@ def read_picture(path: Path, side: int) -> Tensor:
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty, {expected}")
     try:
-        with image.open(path) as opened:
+        with warnings.catch_warnings():
+            # Of so large a picture we have a sentence of our own.
+            warnings.simplefilter("ignore", image.DecompressionBombWarning)
+            opened = image.open(path)
+        with opened:
             if opened.width * opened.height > LARGEST_PIXELS:
                 raise ValueError(f"{path}: {opened.width} x {opened.height} pixels, {expected}")
             opened.load()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,14 @@ from pyarrow import parquet
 
 from graphwright.files import sha256_of, shipped_table
 from graphwright.graphs.molecules import MoleculeError, parse_smiles
-from graphwright.tasks.molecules.prepare.sources import LineReader, Source, SourceError, SourceKind, smiles_column
+from graphwright.tasks.molecules.prepare.sources import (
+    LineReader,
+    Source,
+    SourceError,
+    SourceKind,
+    csv_records,
+    smiles_column,
+)
 from graphwright.tasks.split import SPLIT_NAMES, Split, check_names, tenth
 
 MOLECULE_SETS = ("molecules", "qm9")
@@ -110,9 +116,7 @@ def _parquet(path: Path) -> SmilesTable:
 def _separated(path: Path, separator: str) -> SmilesTable:
     """Records below a header; one that is too short, or that no reader can make out, has no SMILES."""
     with closing(LineReader(path)) as lines:
-        # csv needs the ends of lines to put quoted ones together again.
-        reader = csv.reader((line + "\n" for line in lines), delimiter=separator)
-        records = _records(reader)
+        records = ([""] if record is None else record for record in csv_records(path, iter(lines), separator))
         names = next(records, None)
         if names is None:
             raise ValueError(f"{path} has no rows")
@@ -121,16 +125,6 @@ def _separated(path: Path, separator: str) -> SmilesTable:
     smiles = [_field(record, text_at) for _, record in rows]
     split = None if split_at is None else [_field(record, split_at) for _, record in rows]
     return _table(path, smiles, split, [number for number, _ in rows])
-
-
-def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    while True:
-        try:
-            yield next(reader)
-        except csv.Error:
-            yield [""]
-        except StopIteration:
-            return
 
 
 def _field(record: Sequence[str], at: int) -> str | None:

@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from graphwright.decoding import Candidates
-from graphwright.files import shipped_table
+from graphwright.files import shipped_table, write_text
 from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.graphs.molecules import (
     BONDS,
@@ -45,14 +45,12 @@ from graphwright.tasks.molecules.targets import (
     molecule_sheet,
     structure_svg,
 )
-from graphwright.tasks.page import Case, ShownInput, TaskPage, in_a_sentence
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import LONGEST_NAME, BadInput, NamedInput, file_stem, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rdkit.Chem import Mol
 
 
 FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
@@ -99,10 +97,6 @@ class Fingerprint2Molecule(MoleculeTask):
         else:
             is_data = path.name.lower().removesuffix(".gz").endswith(FILES)
         return DataSettings(data_overrides(source), PRESET) if is_data else None
-
-    @property
-    def page(self) -> FingerprintPage:
-        return FingerprintPage(self)
 
     @property
     def summary(self) -> str:
@@ -233,19 +227,15 @@ class Fingerprint2Molecule(MoleculeTask):
         """With a note where a molecule is none that the model can know, or one that it was trained on."""
         if isinstance(one, BadInput) or not one.text:
             return one
-        return replace(one, note="; ".join(self.remarks(one.text)))
-
-    def remarks(self, given: str) -> list[str]:
-        """Of a SMILES."""
         from rdkit import Chem
 
-        molecule = parse_smiles(given)
+        molecule = parse_smiles(one.text)
         try:
             graph_from_molecule(molecule, self.vocabulary, self.capacity)
         except MoleculeError as error:
-            return [f"out of scope: {error.detail}"]
+            return replace(one, note=f"out of scope: {error.detail}")
         trained = Chem.MolToSmiles(molecule, isomericSmiles=False) in self._trained
-        return ["in the training set"] if trained else []
+        return replace(one, note="in the training set") if trained else one
 
     @property
     def _trained(self) -> frozenset[str]:
@@ -279,7 +269,7 @@ class Fingerprint2Molecule(MoleculeTask):
     ) -> None:
         """An SVG by RDKit; of what is no molecule, the bare structure."""
         drawing = structure_svg(graph, text or self.text(graph), title)
-        path.with_name(path.name + ".svg").write_text(drawing, encoding="utf-8")
+        write_text(path.with_name(path.name + ".svg"), drawing)
 
 
 @cache
@@ -336,108 +326,12 @@ def _training_smiles(path: Path) -> frozenset[str]:
 def _vectors(path: Path) -> Any:
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    # A file without a byte is an EOFError, one that claims to be larger than the memory a MemoryError.
+    except (OSError, ValueError, EOFError, MemoryError) as error:
         raise ValueError(f"{path} cannot be read as a NumPy array: {error}") from error
     vectors = array[None] if array.ndim == 1 else array
     if vectors.ndim != 2 or vectors.shape[1] != BITS:
         raise ValueError(f"{path}: expected fingerprints of shape (m, {BITS}), got {array.shape}")
+    if not len(vectors):
+        raise ValueError(f"{path} holds no fingerprints")
     return vectors
-
-
-LONGEST_SMILES = 600
-"""Characters of a SMILES that a page reads: far above any molecule that a model answers, far below one that fills
-the memory."""
-EXAMPLES = (
-    ("Caffeine", "Cn1cnc2c1c(=O)n(C)c(=O)n2C"),
-    ("Aspirin", "CC(=O)Oc1ccccc1C(=O)O"),
-    ("Paracetamol", "CC(=O)Nc1ccc(O)cc1"),
-    ("Nicotine", "CN1CCCC1c1cccnc1"),
-    ("Ibuprofen", "CC(C)Cc1ccc(C(C)C(=O)O)cc1"),
-    ("Toluene", "Cc1ccccc1"),
-    ("Histamine", "NCCc1c[nH]cn1"),
-    ("Uracil", "O=c1cc[nH]c(=O)[nH]1"),
-    ("Proline", "OC(=O)C1CCCN1"),
-)
-"""Of which a page offers the first five that the model can know."""
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A line of text, read only if it is asked for."""
-
-    number: int
-    text: str
-
-
-class FingerprintPage(TaskPage[Fingerprint2Molecule]):
-    """Molecules, of which the model sees the bits alone, or bits."""
-
-    title = "From a fingerprint to its molecule"
-    text_label = "A SMILES"
-    text_suffix = ".smi"
-    one_line = True
-    unseen = "An unseen molecule"
-    empty = "there is no molecule in it: a SMILES such as CCO was expected"
-
-    @property
-    def takes_text(self) -> str:
-        return "SMILES, or 2048 zeros and ones; one a line"
-
-    def examples(self) -> list[tuple[str, str]]:
-        known = [(title, smiles) for title, smiles in EXAMPLES if self._truth_of(parse_smiles(smiles)) is not None]
-        return known[:5]
-
-    def accepted(self, data: bytes, suffix: str) -> tuple[bytes, str]:
-        if suffix not in ("", ".smi", ".txt"):
-            return data, suffix
-        try:
-            return data.decode("utf-8-sig").encode(), ".smi"
-        except UnicodeDecodeError as error:
-            raise ValueError("not text; a SMILES a line was expected") from error
-
-    def inputs(self, path: Path, formula: str) -> Iterator[NamedInput | BadInput]:
-        """Of text the lines, whatever is in them: only the one that is asked for must be a molecule."""
-        if path.suffix != ".smi":
-            yield from super().inputs(path, formula)
-            return
-        lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-        for number, line in enumerate(filter(None, lines), 1):
-            yield NamedInput(line.split()[0][:40], path.stem, _Line(number, line))
-
-    def case(self, chosen: NamedInput, name: str, path: Path) -> Case:  # noqa: ARG002
-        if not isinstance(chosen.value, _Line):
-            return self._bits_case(chosen.value, name)
-        word, _, title = chosen.value.text.partition(" ")
-        if len(word) == BITS and not set(word) - {"0", "1"}:
-            return self._bits_case(word, title or "fingerprint")
-        if len(word) > LONGEST_SMILES:
-            told = f"Line {chosen.value.number} has {len(word):,} characters"
-            raise ValueError(f"{told}; a SMILES of at most {LONGEST_SMILES} is read.")
-        try:
-            return self._molecule_case(word, title.strip())
-        except MoleculeError as error:
-            raise ValueError(f"Line {chosen.value.number}: {error.detail}.") from error
-
-    def sample_case(self, sample: Any, name: str) -> Case:  # noqa: ARG002
-        return self._molecule_case(sample.smiles, "")
-
-    def _bits_case(self, given: Any, name: str) -> Case:
-        tokens = self.task.inputs([given])
-        bits = bits_of_tokens(tokens)[0].tolist()
-        return Case(tokens, ShownInput(name, f"{len(bits)} of {BITS} bits", bits=bits))
-
-    def _molecule_case(self, smiles: str, name: str) -> Case:
-        truth = self._truth_of(parse_smiles(smiles))
-        tokens = self.task.inputs(smiles)
-        bits = bits_of_tokens(tokens)[0].tolist()
-        caption = f"{len(bits)} of {BITS} bits; the model sees only these, not the molecule"
-        shown = ShownInput(name or smiles[:60], caption, text=smiles, bits=bits)
-        notes = [in_a_sentence(remark) for remark in self.task.remarks(smiles)]
-        return Case(tokens, shown, truth, in_scope=truth is not None, notes=notes)
-
-    def _truth_of(self, molecule: Mol) -> Graph | None:
-        """None where it is none that the model can know."""
-        try:
-            return graph_from_molecule(molecule, self.task.vocabulary, self.task.capacity)
-        except MoleculeError:
-            return None

@@ -267,7 +267,7 @@ def misfit(spectrum: Spectrum) -> str | None:
     return f"{ion}, the precursor {spectrum.precursor_mz:.4f}"
 
 
-def scope_of(spectrum: Spectrum, vocabulary: Vocabulary, capacity: int) -> list[str]:
+def remarks(spectrum: Spectrum, vocabulary: Vocabulary, capacity: int) -> list[str]:
     """What was taken for granted of a spectrum, and why it is none that a model can know."""
     notes = []
     adduct = inferred_adduct(spectrum)
@@ -349,7 +349,7 @@ def read_inputs(
     number = 0
     try:
         for number, spectrum in enumerate(read_spectra(path, on_error=problems.append), 1):
-            yield from bad_inputs(problems)
+            yield from _told(problems)
             spectrum = replace(spectrum, formula=spectrum.formula or formula)
             try:
                 encoded = encode_as(settings, spectrum)
@@ -361,16 +361,16 @@ def read_inputs(
             note = "; ".join([describe(encoded), *remarked(spectrum)])
             yield NamedInput(f"{path}:{title}", stem, encoded, note)
     except (SpectrumError, OSError, ImportError) as error:
-        yield from bad_inputs(problems)
+        yield from _told(problems)
         yield BadInput(str(error))
         return
-    told = list(bad_inputs(problems))
+    told = list(_told(problems))
     yield from told
     if not number and not told:
         yield BadInput(f"{path}: no MS2 spectrum in it")
 
 
-def bad_inputs(problems: list[SpectrumError]) -> Sequence[BadInput]:
+def _told(problems: list[SpectrumError]) -> Sequence[BadInput]:
     """What could not be read since the last time."""
     bad = [BadInput(str(problem)) for problem in problems]
     problems.clear()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from graphwright.files import cache_folder, sha256_of, shipped_table
+from graphwright.files import cache_folder, cached, sha256_of, shipped_table
 from graphwright.graphs.molecules import BONDS, MoleculeError, Reason, parse_smiles
 from graphwright.spectra import (
     AnnotatedPeaks,
@@ -135,11 +135,11 @@ def prepared(path: Path, tolerance: float) -> Path:
     Parquet files that have the target's columns are taken row by row as they are; of others, the spectra are
     cleaned, and the scaffolds are those of their SMILES.
     """
-    target = cache_folder() / "spectra" / f"{path.stem}-{sha256_of(path)[:16]}-{tolerance:g}ppm-{VERSION}.parquet"
+    name = f"{path.stem}-{sha256_of(path)[:16]}-{tolerance:g}ppm-{VERSION}.parquet"
+    target = cached(cache_folder() / "spectra" / name)
     if target.exists():
         return target
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         # Others may be at the same file: each makes its own, and the last one stays.
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             plain, annotated = path, Path(folder) / target.name
@@ -148,7 +148,9 @@ def prepared(path: Path, tolerance: float) -> Path:
                 _write(path, plain)
             annotate_parquet(plain, annotated, tolerance, on_error=_left_raw)
             annotated.replace(target)
-    except PermissionError as error:
+    except OSError as error:
+        if error.filename is not None and not str(error.filename).startswith(str(target.parent)):
+            raise  # of the file that is read
         raise ValueError(
             f"cannot write to {target.parent}: {error.strerror}; name another folder in GRAPHWRIGHT_CACHE"
         ) from error

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from graphwright.files import NoCacheError, cache_folder
+from graphwright.files import NoCacheError, cache_folder, cached
 
 if TYPE_CHECKING:
     from graphwright.transport.problem import QuadraticForm
@@ -47,12 +47,11 @@ def build_library() -> Path:
     """The compiled library, from the cache if it was built before by this compiler for this processor."""
     compiler = find_compiler()
     try:
-        target = cache_folder() / f"kernels-{build_fingerprint(compiler)}.so"
-    except NoCacheError as error:
+        target = cached(cache_folder() / f"kernels-{build_fingerprint(compiler)}.so")
+    except (NoCacheError, OSError) as error:
         raise BuildError(str(error)) from error
     if not target.exists():
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
             # Compiled beside its place and moved there at once: other processes see all of it or nothing.
             with tempfile.TemporaryDirectory(dir=target.parent) as folder:
                 compiled = Path(folder) / "kernels.so"

@@ -273,7 +273,7 @@ def test_two_processes_cannot_prepare_one_folder(sources, tmp_path):
 
     with (
         lock_preparation(tmp_path / "out"),
-        pytest.raises(ManifestError, match="is being prepared by another process"),
+        pytest.raises(ManifestError, match="is being prepared by process "),
     ):
         run(sources, tmp_path / "out")
     run(sources, tmp_path / "out")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from graphwright.files import DRAFT, LOCK, draft_of, lock_folder, replacing, write_text
+from graphwright.files import DRAFT, HOLDER, LOCK, draft_of, lock_folder, replacing, write_text
 from graphwright.tasks.molecules.fingerprint import BITS, RADIUS
 from graphwright.tasks.molecules.prepare.batch import BLOCK_ROWS, SCHEMA, PrepareSettings
 from graphwright.tasks.molecules.prepare.sources import Source, SourceKind
@@ -293,7 +293,7 @@ def refuse_difference(folder: Path, before: Manifest, now: Manifest) -> None:
 
 def lock_preparation(folder: Path) -> AbstractContextManager[None]:
     """A preparation's folder for this process alone."""
-    return lock_folder(folder, ManifestError(f"{folder} is being prepared by another process"))
+    return lock_folder(folder, lambda holder: ManifestError(f"{folder} is being prepared by {holder}"))
 
 
 def open_folder(folder: Path, now: Manifest) -> Manifest:
@@ -303,7 +303,7 @@ def open_folder(folder: Path, now: Manifest) -> Manifest:
         refuse_difference(folder, before, now)
         _clean(folder)
         return before
-    ours = {LOCK, draft_of(folder / MANIFEST).name, SHARDS}
+    ours = {LOCK, HOLDER, draft_of(folder / MANIFEST).name, SHARDS}
     if any(path.name not in ours for path in folder.iterdir()) or any((folder / SHARDS).glob("*.parquet")):
         raise ManifestError(f"{folder} is not empty and has no {MANIFEST}: choose another --out")
     (folder / SHARDS).mkdir(exist_ok=True)

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphwright.files import TightlyPackedError, unpacked
 from graphwright.tasks.molecules.prepare.batch import RowBatch, SourceRow
 
 LONGEST_LINE = 2**20
 """Bytes of a line that are read; what is beyond belongs to no SMILES that could be used."""
 
 _BUFFER = 2**20
-_GZIP = b"\x1f\x8b"
 
 
 class SourceError(ValueError):
@@ -38,11 +38,14 @@ class LineReader:
         """Lines read so far."""
         self._raw: BinaryIO = path.open("rb")
         self._size = max(path.stat().st_size, 1)
-        zipped = self._raw.read(2) == _GZIP
-        self._raw.seek(0)
-        self._file: BinaryIO = (
-            io.BufferedReader(gzip.GzipFile(fileobj=self._raw), _BUFFER) if zipped else self._raw
-        )
+        try:
+            stream = unpacked(self._raw)
+        except TightlyPackedError as error:
+            self._raw.close()
+            raise SourceError(f"{path}: {error}") from error
+        # A GzipFile is no raw stream by its type, but does what one does.
+        zipped = stream is not self._raw
+        self._file: BinaryIO = io.BufferedReader(cast(io.RawIOBase, stream), _BUFFER) if zipped else self._raw
 
     @property
     def fraction(self) -> float:
@@ -220,30 +223,51 @@ class _TextRows:
 
     def _table(self) -> Iterator[SourceRow]:
         source = self._source
-        # csv needs the ends of lines to put quoted ones together again.
-        reader = csv.reader(
-            (text + "\n" for text in self._texts), delimiter="," if source.kind is SourceKind.CSV else "\t"
-        )
-        try:
-            names = next(reader, None)
-        except csv.Error as error:
-            raise SourceError(f"{source.path}: its header cannot be read: {error}") from error
+        reader = csv_records(source.path, self._texts, "," if source.kind is SourceKind.CSV else "\t")
+        names = next(reader, [])
         if names is None:
+            raise SourceError(f"{source.path}: its header cannot be read")
+        if not names and not self._lines.read:
             raise SourceError(f"{source.path} is empty")
         text_at = smiles_column(source.path, names, source.smiles_column)
         id_at = id_column(source.path, names, source.id_column)
         return _fields(reader, text_at, id_at)
 
 
-def _fields(reader: Iterator[list[str]], text_at: int, id_at: int | None) -> Iterator[SourceRow]:
+def csv_records(path: Path, lines: Iterator[str], separator: str) -> Iterator[list[str] | None]:
+    """The records of lines without their ends; None for one that no reader can make out.
+
+    A quote that is never closed makes one record of all lines after it: that is an error, which names its line.
+    """
+    finished = False
+
+    def ended() -> Iterator[str]:
+        nonlocal finished
+        # csv needs the ends of lines to put quoted ones together again.
+        yield from (line + "\n" for line in lines)
+        finished = True
+
+    reader = csv.reader(ended(), delimiter=separator)
     while True:
+        begun, record, fault = reader.line_num + 1, None, ""
         try:
-            fields = next(reader, None)
-        except csv.Error:
+            record = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            fault = str(error) if reader.line_num > begun else ""
+        # A record is whole at the end of a line; only inside a quote the reader asks for another.
+        fault = "a quote is opened and never closed" if finished else fault
+        if fault:
+            raise SourceError(f"{path}: the record that begins in line {begun:,} cannot be read: {fault}")
+        yield record
+
+
+def _fields(reader: Iterator[list[str] | None], text_at: int, id_at: int | None) -> Iterator[SourceRow]:
+    for fields in reader:
+        if fields is None:
             yield SourceRow("", None)
             continue
-        if fields is None:
-            return
         identifier = fields[id_at].strip() if id_at is not None and id_at < len(fields) else ""
         yield SourceRow(identifier, fields[text_at] if text_at < len(fields) else None)
 
