@@ -137,7 +137,8 @@ def test_cpu_presets_fit_two_cores(n):
     assert (matching.kind, matching.dimension) == ("conditional_gradient", 64)
     assert (matching.target_width, matching.target_layers) == (64, 3)
     assert epsilon_of(run) == pytest.approx(7.2e-2 / n**2, rel=1e-7)  # 3.6e-2 at a width of 256
-    assert (matching.plan, matching.linear_costs) == (PlanKind.ROUNDED, 1.0)
+    # At two seeds the paper's soft plan is ahead of the rounded one at six and ten regions, and level at twenty.
+    assert (matching.plan, matching.linear_costs) == (PlanKind.SOFT, 0)
     assert (model.pairs, run.task.diffusion, train.averaging) == (PairKind.PRODUCT, True, 0.999)
     assert (train.optimizer, train.learning_rate) == (OptimizerKind.MUON, 6e-3)
     assert (train.batch_size, train.clip, train.validate_every) == (64, 1.0, 1000)
