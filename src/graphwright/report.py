@@ -145,7 +145,9 @@ def comparison_sheet(result: Evaluated, examples: Sequence[int]) -> Figure:
             for panel in (middle, right):
                 _frame(panel, positions)
         else:
-            where = turned_towards(own, positions, edit.alignment[: predicted.size].tolist())
+            met = edit.alignment[: predicted.size]
+            # What is right looks right: the same atoms at the same positions.
+            where = positions[met] if edit.distance == 0 else turned_towards(own, positions, met.tolist())
             task.draw_graph(predicted, middle, where)
             task.draw_graph(truth, right, positions)
             _mark_wrong(predicted, truth, edit.alignment, where, middle)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from figures import gallery
 from graphwright.cli.main import parser
 from graphwright.cli.train import split
-from graphwright.inference.model import shipped_names
+from graphwright.inference.model import load_model, shipped_names
 from graphwright.settings import load_run
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,36 @@ def test_python_of_the_first_pages_runs(page, monkeypatch):
     assert blocks
     for block in blocks:
         exec(compile(block, page, "exec"), {})
+
+
+def test_the_first_screen_prints_what_it_says(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    block = re.findall(r"```python\n(.*?)```", README, re.S)[0]
+    exec(compile(block, "README.md", "exec"), {})
+    expected = re.findall(r"^print.*?\)  # (.*)$", block, re.M)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(expected) == 2
+    for line, words in zip(printed, expected, strict=True):
+        assert line.startswith(words.removesuffix("..."))
+
+
+def test_figures_of_the_first_screen_are_those_of_the_models():
+    told = re.findall(r"^\| `([\w-]+)` \|.*\| ([0-9.]+) %", README, re.M)
+    assert len(told) >= 5
+    for name, share in told:
+        assert share == f"{load_model(name).facts['test']['isomorphic']:.1f}", name
+
+
+def test_the_gallery_shows_every_shipped_model():
+    page = (ROOT / "docs/gallery.md").read_text()
+    assert set(re.findall(r"images/gallery-([\w-]+)\.png", page)) == set(shipped_names())
+
+
+def test_the_gallery_draws_itself_from_the_shipped_models(tmp_path):
+    gallery.main(["spectrum-and-picture", "coloring-any2graph", "--out", str(tmp_path)])
+    drawn = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert set(drawn) == {"spectrum-and-picture.png", "gallery-coloring-any2graph.png"}
+    assert min(drawn.values()) > 10_000
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])

@@ -237,6 +237,8 @@ class FingerprintDecoder(Decoder):
 
 def decoder_named(name: str) -> Decoder:
     """The decoder of this name, or an error that names all."""
+    if not isinstance(name, str):
+        raise TypeError(f"decode must be a decoder's name, one of {', '.join(DECODERS)}, got {name!r}")
     return DECODERS[name]()
 
 

@@ -106,7 +106,8 @@ def card(name: str, origin: str, model: SavedModel) -> ModelCard:
             "a peak list, or a record in a file's format",
         ),
     }
-    title, text = known.get(kind, ("From a row of a table to its graph", "a row as JSON: names and values"))
+    columns = ", ".join(getattr(getattr(task, "form", None), "columns", ())) or "names and values"
+    title, text = known.get(kind, ("From a row of a table to its graph", f"a row as JSON: {columns}"))
     return ModelCard(
         name=name,
         origin="run" if origin == "run" else "shipped",
@@ -264,12 +265,12 @@ def _molecule_case(model: SavedModel, text: str, row: int) -> Case:
         text=word,
         bits=bits,
     )
+    notes = [_sentence(remark) for remark in model.task.remarks(word)]
     try:
         truth = graph_from_molecule(molecule, model.vocabulary, model.task.capacity)
-    except MoleculeError as error:
-        note = f"Out of this model's scope: {error.detail}. It answers all the same, and is wrong."
-        return Case(tokens, shown, in_scope=False, notes=[note], rows=rows, row=at + 1)
-    return Case(tokens, shown, truth, rows=rows, row=at + 1)
+    except MoleculeError:
+        return Case(tokens, shown, in_scope=False, notes=notes, rows=rows, row=at + 1)
+    return Case(tokens, shown, truth, notes=notes, rows=rows, row=at + 1)
 
 
 # Spectra.
@@ -308,12 +309,10 @@ def _spectrum_case(model: SavedModel, path: Path, row: int, formula: str, shown:
         notes.append("Without the molecular formula the model knows less, and no peak is explained.")
     elif spectrum.adduct is None:
         notes.append("Without the adduct no peak is explained.")
-    if spectrum.charge is not None and spectrum.charge < 0:
-        notes.append("Out of this model's scope: a negative ion. It answers all the same, and is wrong.")
-    truth = None
-    if spectrum.smiles and len(spectrum.smiles) <= SMILES:
-        truth, scope = _scaffold(model, spectrum.smiles)
-        notes += scope
+    if spectrum.smiles and len(spectrum.smiles) > SMILES:
+        spectrum = replace(spectrum, smiles=None)
+    notes += map(_sentence, model.task.remarks(spectrum))
+    truth = None if spectrum.smiles is None else _scaffold(model, spectrum.smiles)
     try:
         cleaned = clean(spectrum)
     except ValueError as error:
@@ -323,13 +322,13 @@ def _spectrum_case(model: SavedModel, path: Path, row: int, formula: str, shown:
     return Case([spectrum], drawn, truth, notes=notes, rows=[name[:60] for name in rows], row=at + 1)
 
 
-def _scaffold(model: SavedModel, smiles: str) -> tuple[Graph | None, list[str]]:
-    """Of the molecule that a spectrum says it is of, or why there is none to compare with."""
+def _scaffold(model: SavedModel, smiles: str) -> Graph | None:
+    """Of the molecule that a spectrum says it is of, where that is one to compare with."""
     try:
         scaffold = murcko_scaffold(parse_smiles(smiles))
-        return graph_from_molecule(parse_smiles(scaffold.smiles), model.vocabulary, model.task.capacity), []
-    except MoleculeError as error:
-        return None, [f"Out of this model's scope: {error.detail}."]
+        return graph_from_molecule(parse_smiles(scaffold.smiles), model.vocabulary, model.task.capacity)
+    except MoleculeError:
+        return None
 
 
 def _spectrum_input(spectrum: Spectrum, name: str) -> Input:
@@ -393,7 +392,18 @@ def _file_case(model: SavedModel, path: Path, row: int, shown: str) -> Case:
         drawn = Input(name=name, caption=f"{len(bits)} of 2048 bits", bits=bits)
     else:
         drawn = _figure_input(model, chosen.value, name)
-    return Case([chosen.value], drawn, notes=notes, rows=names, row=at + 1)
+    truth = _true_graph(model, path, chosen) if kind not in ("coloring", "fingerprint") else None
+    return Case([chosen.value], drawn, truth, notes=notes, rows=names, row=at + 1)
+
+
+def _true_graph(model: SavedModel, path: Path, chosen: NamedInput) -> Graph | None:
+    """Of an input whose file has graphs as well."""
+    try:
+        samples = model.task.data_from(path)
+    except ValueError:  # inputs alone
+        return None
+    found = (samples[at] for at in range(len(samples)))
+    return next((each.graph for each in found if f"{path}:{each.name}" == chosen.name), None)
 
 
 def _figure_input(model: SavedModel, value: Any, name: str) -> Input:
@@ -429,6 +439,14 @@ def _examples(kind: str, model: SavedModel) -> list[Example]:
 
 
 # Files, names, messages.
+
+
+def _sentence(remark: str) -> str:
+    """A remark of a task as the page says it."""
+    told, colon, reason = remark.partition("out of scope: ")
+    if colon and not told:
+        return f"Out of this model's scope: {reason}. It answers all the same, and is wrong."
+    return f"{remark[0].upper()}{remark[1:]}."
 
 
 @contextmanager

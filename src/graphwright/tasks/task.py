@@ -342,6 +342,13 @@ class Task(ABC):
             raise ValueError("samples must not be empty")
         return graph_statistics(graphs)
 
+    def remarks(self, given: Any) -> list[str]:  # noqa: ARG002
+        """What to say of an input as a person has it, before any prediction.
+
+        Why it is out of scope, which then begins so, what was taken for granted, whether it was trained on.
+        """
+        return []
+
     def facts(self, given: Any) -> dict[str, Any]:  # noqa: ARG002
         """What to say about an input in JSON: names and values."""
         return {}

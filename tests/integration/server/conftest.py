@@ -18,21 +18,27 @@ HOME = "http://127.0.0.1"
 
 
 @pytest.fixture(scope="session")
-def client(tiny_run: Path) -> Iterator[TestClient]:
-    """For the shipped models and two runs of three steps, beside which there is a folder that is none."""
+def runs(tiny_run: Path) -> Path:
+    """A folder of two runs of three steps, beside which there is a folder that is none."""
     (tiny_run.parent / "empty").mkdir()
     table = write_jsonl(tiny_run.parent / "points.jsonl", rows())
     steps = ["--train.steps", "3", "--train.validate_every", "2"]
     assert cli.main(["train", str(table), "--out", str(tiny_run.parent / "points"), *steps]) == cli.DONE
-    with TestClient(create_app(catalogue(tiny_run.parent)), base_url=HOME) as opened:
+    return tiny_run.parent
+
+
+@pytest.fixture(scope="session")
+def client(runs: Path) -> Iterator[TestClient]:
+    """For the shipped models and the runs."""
+    with TestClient(create_app(catalogue(runs)), base_url=HOME) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, runs: Path) -> Iterator[str]:
     """Where `graphwright serve` answers."""
     log = tmp_path_factory.mktemp("server") / "log"
-    command = [sys.executable, "-m", "graphwright.cli.main", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "graphwright.cli.main", "serve", "--port", "0", "--runs", str(runs)]
     with log.open("w") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as server:
         assert server.stdout is not None
         line = server.stdout.readline().decode()

@@ -1,12 +1,17 @@
-"""The page as a person meets it, in headless Chromium; where there is none the tests are skipped and say so."""
+"""The page as a person meets it, in headless Chromium; where there is none the tests are skipped and say so.
+
+What it looked like is in `screenshots/` at the root afterwards, which git does not keep.
+"""
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
 SECONDS = 40_000
 """Milliseconds, on a busy machine."""
 
@@ -42,6 +47,11 @@ def is_complaint(message) -> bool:
     return message.type in ("error", "warning") and "Failed to load resource" not in message.text
 
 
+def keep(page, name: str) -> None:
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
 def ready(page) -> None:
     page.wait_for_selector("#candidates button")
     page.wait_for_function("() => !document.body.classList.contains('busy')")
@@ -51,7 +61,7 @@ def test_every_model_shows_a_prediction_beside_the_truth(page, address):
     page.goto(address)
     ready(page)
     models = page.eval_on_selector_all("#model option", "all => all.map(each => each.value)")
-    assert "coloring10" in models
+    assert {"coloring10", "coloring-any2graph", "points"} <= set(models)
     for model in models:
         page.select_option("#model", model)
         page.wait_for_function(
@@ -63,6 +73,10 @@ def test_every_model_shows_a_prediction_beside_the_truth(page, address):
         assert page.locator("#plan td[tabindex='0']").count() == 1
         assert page.inner_text("#verdict")
         assert "%" in page.inner_text("#verdict-detail")
+        assert "ms" in page.inner_text("#timings")
+        page.hover("#plan tbody tr:first-of-type td")
+        assert page.inner_text("#plan-value").startswith("Slot ")
+        keep(page, model)
 
 
 def test_sliders_candidates_and_plan_by_keyboard_alone(page, address):
@@ -122,3 +136,29 @@ def test_it_fits_a_phone(browser, address):
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert max(int(part) for part in background[4:-1].split(",")) < 60
+        keep(page, "phone-dark")
+
+
+BAD_FILES = {
+    "coloring20": ("notes.png", b"no picture", "not a picture"),
+    "fingerprint2molecule": ("picture.smi", b"\x89PNG\r\n\x1a\n\xff\xfe", "not text"),
+    "ms2scaffold": ("empty.mgf", b"BEGIN IONS\nEND IONS\n", "empty.mgf"),
+    "points": ("rows.jsonl", b'{"other": 1}\n', "rows.jsonl has no column"),
+}
+
+
+def test_files_that_cannot_be_used_are_sentences_on_the_page(page, address):
+    page.goto(address)
+    ready(page)
+    for model, (name, content, words) in BAD_FILES.items():
+        page.select_option("#model", model)
+        page.wait_for_function(
+            "name => document.getElementById('timings').textContent.startsWith(name + ':')", arg=model
+        )
+        ready(page)
+        page.set_input_files("#file", {"name": name, "mimeType": "application/octet-stream", "buffer": content})
+        page.wait_for_selector("#error:visible")
+        assert words in page.inner_text("#error")
+        assert not page.is_visible("#answer")
+        assert page.inner_text("#error").endswith(".")
+    keep(page, "bad-file")

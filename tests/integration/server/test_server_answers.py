@@ -117,6 +117,15 @@ def test_a_molecule_outside_the_scope_is_answered_with_a_warning(client):
     assert answer["candidates"][0]["truth"] is None
 
 
+def test_the_page_says_of_an_input_what_the_command_line_says(client):
+    assert text(client, "fingerprint2molecule", CAFFEINE)["notes"] == ["In the training set."]
+    negative = f"BEGIN IONS\nPEPMASS=193.07\nCHARGE=1-\nFORMULA=C8H10N4O2\n{PEAKS}\nEND IONS\n"
+    scope = "Out of this model's scope: a negative ion. It answers all the same, and is wrong."
+    assert scope in text(client, "ms2scaffold", negative)["notes"]
+    assumed = negative.replace("193.07", "195.0877").replace("1-", "1+")
+    assert "[M+H]+ taken from charge 1+." in text(client, "ms2scaffold", assumed)["notes"]
+
+
 def test_of_several_inputs_one_is_chosen(client):
     lines = f"CCO ethanol\n\n{'0' * 2048}\nCC=O\n"
     answer = text(client, "qm9", lines, row=3)
@@ -179,5 +188,9 @@ def test_a_row_of_ones_own_table_is_read_from_text_and_from_a_file(client):
     again = file(client, "points", json.dumps(row).encode(), name="mine.jsonl")
     assert again["candidates"] == answer["candidates"]
     assert again["rows"] == ["mine.jsonl:1"]
+    assert answer["plan"] is None
+    paired = text(client, "points", json.dumps(row | {"nodes": ["end", "inner", "end"], "edges": [[0, 1]]}))
+    assert paired["candidates"][0]["edits"] is not None
+    assert paired["plan"] is not None
     refused = client.post("/api/predict", json={"model": "points", "text": '{"points": 3}'})
     assert "expected a list of vectors" in refused.json()["error"]

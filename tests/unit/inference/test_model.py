@@ -178,7 +178,20 @@ def test_molecules_in_any_form(molecules, tmp_path):
         molecules.predict(path)
 
 
+def test_spectra_in_any_form():
+    model = load_model("ms2scaffold")
+    mzs, heights = [110.0713, 138.0662, 195.0877], [40.0, 100.0, 60.0]
+    expected = str(model.predict((mzs, heights)))
+    assert str(model.predict(np.array([mzs, heights]).T)) == expected
+    assert [str(each) for each in model.predict([np.array([mzs, heights]).T] * 2)] == [expected] * 2
+    assert str(model.predict("examples/caffeine.mgf")).startswith("O=c1[nH]c(=O)c2[nH]cnc2[nH]1  (confidence ")
+    with pytest.raises(ValueError, match=r"expected a Spectrum, a pair .*, got int"):
+        model.predict(3)
+
+
 def test_decoders_are_named_as_on_the_command_line(molecules):
+    with pytest.raises(TypeError, match="decode must be a decoder's name, one of plain, valid, .*, got 3"):
+        molecules.predict("CCO", decode=3)
     assert molecules.predict("CCO", decode="plain").graph == molecules.predict("CCO", decode="plain").graph
     for wrong in ("vaild", "", "PLAIN"):
         with pytest.raises(ValueError, match=r"there is no decoder .*, only plain, valid, known, fingerprint"):

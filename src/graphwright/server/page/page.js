@@ -219,7 +219,7 @@ function showPlan() {
   if (!answer.plan) return;
   const colors = card.kind === "coloring" ? COLORS : {};
   at("plan").replaceChildren(plan(answer.plan, colors, (words) => (at("plan-value").textContent = words)));
-  at("plan-value").textContent = "";
+  at("plan-value").textContent = "Hover over a cell, or walk through the plan with the arrow keys.";
 }
 
 // Choosing a model.
@@ -249,12 +249,7 @@ function choosePage(name) {
   chips.push(chip(unseen, nextExample));
   at("examples").replaceChildren(...chips);
   if (card.examples.length) takeText(card.examples[0].text);
-  else if (card.sliders) askExample();
-  else {
-    at("answer").hidden = true;
-    at("error").hidden = true;
-    say("Paste a row, choose a file, or take an unseen row.");
-  }
+  else askExample();
 }
 
 function chip(title, act) {

@@ -227,15 +227,19 @@ class Fingerprint2Molecule(MoleculeTask):
         """With a note where a molecule is none that the model can know, or one that it was trained on."""
         if isinstance(one, BadInput) or not one.text:
             return one
+        return replace(one, note="; ".join(self.remarks(one.text)))
+
+    def remarks(self, given: str) -> list[str]:
+        """Of a SMILES."""
         from rdkit import Chem
 
-        molecule = parse_smiles(one.text)
+        molecule = parse_smiles(given)
         try:
             graph_from_molecule(molecule, self.vocabulary, self.capacity)
         except MoleculeError as error:
-            return replace(one, note=f"out of scope: {error.detail}")
+            return [f"out of scope: {error.detail}"]
         trained = Chem.MolToSmiles(molecule, isomericSmiles=False) in self._trained
-        return replace(one, note="in the training set") if trained else one
+        return ["in the training set"] if trained else []
 
     @property
     def _trained(self) -> frozenset[str]:

@@ -267,7 +267,7 @@ def misfit(spectrum: Spectrum) -> str | None:
     return f"{ion}, the precursor {spectrum.precursor_mz:.4f}"
 
 
-def remarks(spectrum: Spectrum, vocabulary: Vocabulary, capacity: int) -> list[str]:
+def scope_of(spectrum: Spectrum, vocabulary: Vocabulary, capacity: int) -> list[str]:
     """What was taken for granted of a spectrum, and why it is none that a model can know."""
     notes = []
     adduct = inferred_adduct(spectrum)
@@ -315,7 +315,7 @@ def _all(settings: SpectrumTask, given: Any) -> list[EncodedSpectrum]:
 
 def is_one_spectrum(given: Any) -> bool:
     """Whether it is one spectrum, not several."""
-    return isinstance(given, Spectrum | EncodedSpectrum) or _is_pair(given)
+    return isinstance(given, Spectrum | EncodedSpectrum) or _is_pair(given) or _is_peak_list(given)
 
 
 def _is_pair(given: Any) -> bool:
@@ -323,14 +323,22 @@ def _is_pair(given: Any) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], Spectrum | EncodedSpectrum)
 
 
+def _is_peak_list(given: Any) -> bool:
+    """(n, 2) m/z and intensity of every peak."""
+    return isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 2
+
+
 def _encoded(settings: SpectrumTask, given: Any) -> EncodedSpectrum:
     if isinstance(given, EncodedSpectrum):
         return given
+    if _is_peak_list(given):
+        given = tuple(given.T)
     if _is_pair(given):
         given = Spectrum(*tidy_peaks(*given), Origin("given peaks"))
     if not isinstance(given, Spectrum):
         raise ValueError(
-            f"expected a Spectrum or a pair (mzs, intensities) or a file of them, got {type(given).__name__}"
+            "expected a Spectrum, a pair (mzs, intensities), an array (n, 2) of peaks or a file of them, got "
+            f"{type(given).__name__}"
         )
     return encode_as(settings, given)
 

@@ -32,7 +32,7 @@ from graphwright.tasks.spectra.encoded import (
     describe,
     is_one_spectrum,
     read_inputs,
-    remarks,
+    scope_of,
     spectrum_batch,
 )
 from graphwright.tasks.spectra.memory import SpectrumLikeness, bags_of_words, baselines, spectrum_memory
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 EXPLAINED, UNEXPLAINED = "#2b50d8", "#999999"
 NAMED = 6
 """Peaks that are named by their sub-formula, the most intense that do not stand in each other's way."""
-APART = 0.11
+APART = 0.13
 """Least distance of two names, as a share of the m/z range."""
 
 
@@ -270,11 +270,12 @@ class MS2Scaffold(MoleculeTask):
         return spectrum_memory(self.data("train"), library)
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
-        return read_inputs(self.settings, path, self.formula, self._remarks)
+        return read_inputs(self.settings, path, self.formula, self.remarks)
 
-    def _remarks(self, spectrum: Spectrum) -> list[str]:
-        notes = remarks(spectrum, self.vocabulary, self.capacity)
-        return [*notes, *(["a molecule of the training set"] if self._is_known(spectrum) else [])]
+    def remarks(self, given: Spectrum) -> list[str]:
+        """Of a spectrum as it was read."""
+        known = ["a molecule of the training set"] if self._is_known(given) else []
+        return [*scope_of(given, self.vocabulary, self.capacity), *known]
 
     def _is_known(self, spectrum: Spectrum) -> bool:
         """Whether a spectrum says what it is of, and a training spectrum is of the same."""
