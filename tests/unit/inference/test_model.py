@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,13 +185,14 @@ def test_spectra_in_any_form():
     expected = str(model.predict((mzs, heights)))
     assert str(model.predict(np.array([mzs, heights]).T)) == expected
     assert [str(each) for each in model.predict([np.array([mzs, heights]).T] * 2)] == [expected] * 2
-    assert str(model.predict("examples/caffeine.mgf")).startswith("O=c1[nH]c(=O)c2[nH]cnc2[nH]1  (confidence ")
+    file = Path(__file__).parents[3] / "examples" / "caffeine.mgf"
+    assert str(model.predict(file)).startswith("O=c1[nH]c(=O)c2[nH]cnc2[nH]1  (confidence ")
     with pytest.raises(ValueError, match=r"expected a Spectrum, a pair .*, got int"):
         model.predict(3)
 
 
 def test_decoders_are_named_as_on_the_command_line(molecules):
-    with pytest.raises(TypeError, match="decode must be a decoder's name, one of plain, valid, .*, got 3"):
+    with pytest.raises(TypeError, match=r"decode must be a decoder's name, one of plain, valid, .*, got 3"):
         molecules.predict("CCO", decode=3)
     assert molecules.predict("CCO", decode="plain").graph == molecules.predict("CCO", decode="plain").graph
     for wrong in ("vaild", "", "PLAIN"):

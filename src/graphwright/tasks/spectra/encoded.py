@@ -310,7 +310,8 @@ def bounds_of(settings: SpectrumTask, given: Any, vocabulary: Vocabulary) -> lis
 
 
 def _all(settings: SpectrumTask, given: Any) -> list[EncodedSpectrum]:
-    return [_encoded(settings, each) for each in ([given] if is_one_spectrum(given) else given)]
+    several = isinstance(given, list | tuple) and not is_one_spectrum(given)
+    return [_encoded(settings, each) for each in (given if several else [given])]
 
 
 def is_one_spectrum(given: Any) -> bool:
