@@ -100,7 +100,7 @@ def test_peaks_as_two_lists_are_a_spectrum(tiny_spectrum_run):
     model = load_model(str(tiny_spectrum_run))
     assert model.predict((np.array([50.0, 77.04]), np.array([1.0, 3.0]))).graph.vocabulary == model.vocabulary
     assert len(model.predict([(np.array([50.0]), np.array([1.0]))] * 3)) == 3
-    with pytest.raises(ValueError, match="expected a Spectrum or a pair"):
+    with pytest.raises(ValueError, match="expected a Spectrum, a pair"):
         model.predict(["c1ccccc1"])
 
 
