@@ -49,11 +49,5 @@ class ServerLimits:
 
 TEXT = 200_000
 """Characters that can be pasted."""
-SMILES = 600
-"""Characters of a SMILES: far above any molecule that a model answers, far below one that fills the memory."""
-PIXELS = 4096
-"""Width and height of a picture."""
 ROWS = 50
 """Inputs of one file that can be chosen from."""
-PEAKS = 400
-"""Peaks of a spectrum that are drawn, the most intense."""

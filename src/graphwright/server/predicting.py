@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from graphwright.decoding.candidates import Candidate as Found
+from graphwright.decoding.candidates import Candidate
 from graphwright.graphs import Graph, turned_towards
 from graphwright.graphs.molecules import BONDS, MoleculeError, graph_from_molecule, parse_smiles
 from graphwright.inference import PredictedGraph, SavedModel
-from graphwright.server.cases import Case
+from graphwright.server.cases import hex_colors, shown_input
 from graphwright.server.comparison import Comparison, certainties, compare, transport_plan
 from graphwright.server.drawing import (
     ELEMENTS,
     graph_drawing,
     in_words,
     molecule_drawing,
-    to_hex,
 )
 from graphwright.server.schema import Answer, Drawing, ShownCandidate, Timing
-from graphwright.tasks.coloring.picture import RGB
 from graphwright.tasks.molecules.targets import coordinates
+from graphwright.tasks.page import Case
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -54,10 +53,10 @@ def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, c
     with clock.of("prediction"):
         budget = seconds if case.in_scope else min(seconds, HOPELESS_SECONDS)
         ranked = model.predict(case.given, top=top, seconds=budget)[0]
-        found = ranked.candidates or (_only(ranked),)
+        ranking = ranked.candidates or (_only(ranked),)
     with clock.of("comparison"):
-        shown = [_notated(model, each.graph, each.text) for each in found]
-        truth = None if case.truth is None else _truth(model, case.truth, case.input.text)
+        shown = [_notated(model, each.graph, each.text) for each in ranking]
+        truth = None if case.truth is None else _truth(model, case.truth, case.shown.text)
         graphs = [each.graph for each in shown]
         compared = [None] * len(graphs) if truth is None else compare(graphs, truth.graph)
         loss = model.run.loss
@@ -66,26 +65,27 @@ def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, c
         # What was checked against the input is certain, whatever the slots say.
         sure = [
             None if each.checked else slots
-            for each, slots in zip(found, certainties(prediction, graphs, loss), strict=True)
+            for each, slots in zip(ranking, certainties(prediction, graphs, loss), strict=True)
         ]
         plan = None if truth is None else transport_plan(prediction, truth.graph, loss)
     with clock.of("drawing"):
+        colors = ELEMENTS if model.vocabulary.edges == BONDS else hex_colors(model.task.page)
         candidates = [
             ShownCandidate(
                 probability=each.probability,
                 share=each.share,
                 checked=each.checked,
                 edits=None if beside is None else beside.edits,
-                drawing=_predicted_drawing(case, graph, truth, beside, certainty),
-                truth=None if truth is None or beside is None else _true_drawing(case, truth, beside),
+                drawing=_predicted_drawing(case, colors, graph, truth, beside, certainty),
+                truth=None if truth is None or beside is None else _true_drawing(case, colors, truth, beside),
             )
-            for each, graph, beside, certainty in zip(found, shown, compared, sure, strict=True)
+            for each, graph, beside, certainty in zip(ranking, shown, compared, sure, strict=True)
         ]
     return Answer(
         model=name,
-        input=case.input,
+        input=shown_input(case.shown),
         row=case.row,
-        rows=case.rows or [case.input.name],
+        rows=list(case.rows) or [case.shown.name],
         notes=[*case.notes, *_fewer(model, len(candidates), top)],
         candidates=candidates,
         plan=plan,
@@ -122,20 +122,25 @@ def _truth(model: SavedModel, truth: Graph, text: str | None) -> Notated:
     return given if given.text is not None else _notated(model, truth, None)
 
 
-def _only(predicted: PredictedGraph) -> Found:
+def _only(predicted: PredictedGraph) -> Candidate:
     """The one graph of a decoder that makes no list."""
-    return Found(predicted.graph, 0.0, predicted.confidence, 1.0, proved=True)
+    return Candidate(predicted.graph, 0.0, predicted.confidence, 1.0, proved=True)
 
 
 def _fewer(model: SavedModel, count: int, top: int) -> list[str]:
     """Why there are fewer candidates than were asked for."""
-    if count >= top or str(model.run.task.kind) == "fingerprint":
+    if count >= top or model.task.checks_answers:
         return []
     return [f"{count} of {top} candidates: the model gives no other graph a chance."]
 
 
 def _predicted_drawing(
-    case: Case, shown: Notated, truth: Notated | None, compared: Comparison | None, certainty: Certainty
+    case: Case,
+    colors: Mapping[str, str],
+    shown: Notated,
+    truth: Notated | None,
+    compared: Comparison | None,
+    certainty: Certainty,
 ) -> Drawing:
     if shown.molecule is not None and shown.text is not None:
         positions = coordinates(shown.molecule)
@@ -145,22 +150,15 @@ def _predicted_drawing(
         described = in_words(shown.graph, compared, "atom", "bond")
         return molecule_drawing(shown.graph, shown.molecule, shown.text, positions, described, verdicts, certainty)
     true_positions, side = (case.positions, case.side) if compared else (None, None)
-    drawn = graph_drawing(shown.graph, _colors(shown.graph), compared, certainty, true_positions, side)
+    drawn = graph_drawing(shown.graph, colors, compared, certainty, true_positions, side)
     if shown.graph.vocabulary.edges == BONDS:
         drawn.described = f"Not a valid molecule: {drawn.described}"
     return drawn
 
 
-def _true_drawing(case: Case, truth: Notated, compared: Comparison) -> Drawing:
+def _true_drawing(case: Case, colors: Mapping[str, str], truth: Notated, compared: Comparison) -> Drawing:
     if truth.molecule is not None and truth.text is not None:
         positions, described = coordinates(truth.molecule), in_words(truth.graph, None, "atom", "bond")
         lacking = compared.lacking()
         return molecule_drawing(truth.graph, truth.molecule, truth.text, positions, described, lacking)
-    return graph_drawing(truth.graph, _colors(truth.graph), true_positions=case.positions, side=case.side)
-
-
-def _colors(graph: Graph) -> dict[str, str]:
-    if graph.vocabulary.edges == BONDS:
-        return ELEMENTS
-    regions = {name: to_hex(channels) for name, channels in RGB.items()}
-    return regions if set(graph.vocabulary.nodes) == set(regions) else {}
+    return graph_drawing(truth.graph, colors, true_positions=case.positions, side=case.side)

@@ -67,7 +67,11 @@ class Sliders(BaseModel):
 
 
 class ModelCard(BaseModel):
-    """A model that can be asked. takes_text: what can be pasted; none where only files can be read."""
+    """A model that can be asked, and the words of its page.
+
+    takes_text: what can be pasted; none where only files can be read. text_label: the same in a word or two.
+    one_line: whether a line of text is an input. colors: of node labels that are colours themselves.
+    """
 
     name: str
     origin: Literal["shipped", "run"]
@@ -77,6 +81,11 @@ class ModelCard(BaseModel):
     limits: str
     files: str
     takes_text: str | None
+    text_label: str
+    one_line: bool
+    unseen: str
+    answer: str
+    colors: dict[str, str]
     examples: list[Example]
     adducts: list[str]
     sliders: Sliders | None

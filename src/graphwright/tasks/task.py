@@ -24,6 +24,7 @@ from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, build_encoder
 from graphwright.settings import TASKS, DataSettings, InputForm, Model, Override, Run, TaskSettings
 from graphwright.tasks.likeness import Likeness
+from graphwright.tasks.page import AnyPage, TaskPage
 from graphwright.tasks.split import Membership, Split
 
 if TYPE_CHECKING:
@@ -440,6 +441,11 @@ class Task(ABC):
     def memory(self, library: Library) -> Memory | None:  # noqa: ARG002
         """Training inputs, to be remembered, whose graphs the library has."""
         return None
+
+    @property
+    def page(self) -> AnyPage:
+        """What `graphwright serve` asks of it."""
+        return TaskPage(self)
 
     # Drawings.
 

@@ -18,14 +18,14 @@ from rich.progress import TimeRemainingColumn as Remaining
 from rich.table import Column
 
 from graphwright.files import write_text, writing
+from graphwright.losses import LOSS_TERMS
 from graphwright.metrics import METRICS
 
-PROGRESS = (
-    "step", "seconds", "learning_rate", "samples_per_second", "loss", "presence", "node_labels", "edge_labels",
-    "adjacency", "diffusion", "marginals", "auxiliary", "recognition", "gradient_norm", "plan_entropy", "gap",
-    "marginal_error", "skipped", "samples",
+PROGRESS = ("step", "seconds", "learning_rate", "samples_per_second", "loss")
+HEALTH = (
+    "auxiliary", "recognition", "gradient_norm", "plan_entropy", "gap", "marginal_error", "skipped", "samples",
 )  # fmt: skip
-"""What a log says besides metrics."""
+"""What a log says before and after the terms of the loss, besides metrics."""
 VALIDATION = "isomorphic"
 """What only the records of validations have."""
 SPIKES = "spikes.jsonl"
@@ -34,11 +34,11 @@ SPIKES = "spikes.jsonl"
 
 def columns() -> tuple[str, ...]:
     """The CSV's columns: the same for every record, so that a resumed run appends to the same table."""
-    names = METRICS.names()
-    taken = set(names) & set(PROGRESS)
+    others, names = (*PROGRESS, *LOSS_TERMS.names(), *HEALTH), METRICS.names()
+    taken = set(names) & set(others)
     if taken:
         raise ValueError(f"the metric {sorted(taken)[0]!r} needs another name: a log has a column of this name")
-    return (*PROGRESS, *names)
+    return (*others, *names)
 
 
 class _Writer(Protocol):
@@ -166,9 +166,6 @@ class Window:
         return means | self.health | {"skipped": self.skipped, "samples_per_second": rate}
 
 
-SHOWN = ("loss", "presence", "node_labels", "edge_labels", "adjacency", "marginals", "gap")
-
-
 class Display:
     """A progress bar with the loss terms, samples per second and the time left; plain lines without a terminal."""
 
@@ -207,7 +204,9 @@ class Display:
                 self._bar = None
 
     def show(self, record: dict[str, Any], fraction: float) -> None:
-        terms = "  ".join(f"{name} {record[name]:.4f}" for name in SHOWN if record.get(name))
+        terms = "  ".join(
+            f"{name} {record[name]:.4f}" for name in ("loss", *LOSS_TERMS.names(), "gap") if record.get(name)
+        )
         text = f"step {record['step']}  {record['samples_per_second']:.0f} samples/s  {terms}"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=fraction, terms=text)

@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from graphwright.cli import shared
-from graphwright.training.log import SHOWN, Display
+from graphwright.losses import LOSS_TERMS
+from graphwright.training.log import Display
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_a_bar_is_shown_to_a_person_who_has_waited(monkeypatch, patience, termin
 def test_a_narrow_terminal_keeps_bar_share_and_time_left():
     screen = io.StringIO()
     display = Display(Console(file=screen, force_terminal=True, width=80, _environ={}))
-    record = {"step": 12345, "samples_per_second": 1234.5} | dict.fromkeys(SHOWN, 1.2345)
+    record = {"step": 12345, "samples_per_second": 1234.5} | dict.fromkeys(["loss", *LOSS_TERMS, "gap"], 1.2345)
     with display.running(0.0):
         display.moved(0.25)
         display.show(record, 0.5)

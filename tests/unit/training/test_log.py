@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from graphwright.losses import LOSS_TERMS
 from graphwright.training.log import RunLog, Window, columns, read_log
 
 
@@ -40,6 +41,14 @@ def test_the_table_has_a_fixed_heading_and_a_row_per_record(tmp_path):
     assert [row["step"] for row in rows] == ["1", "2"]
     assert (rows[0]["loss"], rows[0]["gap"], rows[0]["isomorphic"]) == ("1.0", "0.25", "")
     assert (rows[1]["loss"], rows[1]["isomorphic"]) == ("", "50.0")
+
+
+def test_the_table_has_a_column_for_every_term_of_the_loss(tmp_path, monkeypatch):
+    monkeypatch.setitem(LOSS_TERMS._entries, "edge_count", lambda *_: None)
+    filled(tmp_path, {"step": 1, "presence": 0.5, "edge_count": 0.25})
+    with (tmp_path / "log.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["presence"], row["edge_count"]) == ("0.5", "0.25")
 
 
 def test_a_resumed_run_drops_what_was_logged_beyond_its_checkpoint(tmp_path):

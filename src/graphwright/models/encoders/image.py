@@ -65,6 +65,7 @@ def _detail(width: int, blocks: int) -> nn.Sequential:
     """(b, 3, side, side) -> (b, width, side / 2, side / 2), zero until it is trained."""
     shrink = nn.Conv2d(width, width, 2, stride=2)
     nn.init.zeros_(shrink.weight)
+    assert shrink.bias is not None
     nn.init.zeros_(shrink.bias)
     residuals = (_Residual(width) for _ in range(blocks))
     return nn.Sequential(nn.Conv2d(3, width, 3, padding=1), nn.GELU(), *residuals, shrink)

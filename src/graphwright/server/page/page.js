@@ -4,7 +4,6 @@ import { drawn, element, fingerprint, peakTable, percent, plan, spectrum } from 
 
 const at = (id) => document.getElementById(id);
 const FIRST = "coloring10";
-const COLORS = { blue: "#4040bf", green: "#40bf40", red: "#bf4040", yellow: "#ffcc66" };
 
 let cards = [];
 let card = null;
@@ -69,7 +68,7 @@ function askText(row = 1) {
   const text = at("text").value;
   if (!text.trim()) return fail(`There is nothing to predict from yet: paste ${card.takes_text}.`);
   const given = { model: card.name, text, row };
-  if (card.kind === "spectrum") {
+  if (card.adducts.length) {
     given.formula = at("formula").value.trim();
     given.adduct = at("adduct").value;
     const precursor = at("precursor").value.trim().replace(",", ".");
@@ -128,7 +127,7 @@ function verdict() {
   if (candidate.edits === null) {
     if (candidate.checked) return ["right", "A molecule with this very fingerprint"];
     if (candidate.checked === false) return ["", "No molecule with this fingerprint was found"];
-    return ["", chosen ? `Candidate ${chosen + 1}` : `The likeliest ${{ spectrum: "scaffold" }[card.kind] ?? "graph"}`];
+    return ["", chosen ? `Candidate ${chosen + 1}` : `The likeliest ${card.answer}`];
   }
   if (candidate.edits === 0) return ["right", "Exactly right"];
   return ["wrong", candidate.edits === 1 ? "One edit from the truth" : `${candidate.edits} edits from the truth`];
@@ -166,7 +165,7 @@ function inputPanel() {
     return made;
   }
   if (input.bits) return panel("Fingerprint", fingerprint(input.bits), [input.caption]);
-  return panel("Input", element("img", { src: input.image, alt: `The input: ${input.caption}`, class: card.kind === "coloring" ? "picture" : null }), [input.caption]);
+  return panel("Input", element("img", { src: input.image, alt: `The input: ${input.caption}`, class: card.sliders ? "picture" : null }), [input.caption]);
 }
 
 function graphPanel(title, drawing) {
@@ -217,8 +216,7 @@ function choose(index) {
 function showPlan() {
   at("plan-part").hidden = !answer.plan;
   if (!answer.plan) return;
-  const colors = card.kind === "coloring" ? COLORS : {};
-  at("plan").replaceChildren(plan(answer.plan, colors, (words) => (at("plan-value").textContent = words)));
+  at("plan").replaceChildren(plan(answer.plan, card.colors, (words) => (at("plan-value").textContent = words)));
   at("plan-value").textContent = "Hover over a cell, or walk through the plan with the arrow keys.";
 }
 
@@ -233,20 +231,18 @@ function choosePage(name) {
   at("scope").hidden = false;
   at("sliders").hidden = !card.sliders;
   if (card.sliders) setSliders(card.sliders);
-  at("pasting").hidden = card.kind === "coloring" || !card.takes_text;
-  const kinds = { fingerprint: "A SMILES", spectrum: "A peak list or a spectrum" };
-  at("text-label").textContent = kinds[card.kind] ?? "A row, as JSON";
+  at("pasting").hidden = !card.takes_text;
+  at("text-label").textContent = card.text_label;
   at("text-hint").textContent = card.takes_text ? `Paste ${card.takes_text}.` : "";
-  at("text").classList.toggle("tall", card.kind === "spectrum");
+  at("text").classList.toggle("tall", card.adducts.length > 0);
   at("text").value = "";
-  at("ion").hidden = card.kind !== "spectrum";
+  at("ion").hidden = !card.adducts.length;
   at("adduct").replaceChildren(element("option", { value: "" }, "unknown"), ...card.adducts.map((each) => element("option", { value: each }, each)));
   at("adduct").value = card.adducts[0] ?? "";
   at("file-hint").textContent = `Reads ${card.files}.`;
   at("file").value = "";
   const chips = card.examples.map((each) => chip(each.title, () => ((wanted = true), takeText(each.text))));
-  const unseen = { fingerprint: "An unseen molecule", spectrum: "An unseen spectrum" }[card.kind] ?? "An unseen row";
-  chips.push(chip(unseen, nextExample));
+  chips.push(chip(card.unseen, nextExample));
   at("examples").replaceChildren(...chips);
   if (card.examples.length) takeText(card.examples[0].text);
   else askExample();
@@ -300,7 +296,7 @@ at("ask").addEventListener("submit", (event) => {
   if (card) askText();
 });
 at("text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey || card?.kind === "fingerprint") && !event.shiftKey) {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey || card?.one_line) && !event.shiftKey) {
     event.preventDefault();
     wanted = true;
     askText();

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from graphwright.tasks.coloring.sample import (
     generate,
     stream,
 )
+from graphwright.tasks.page import Case, ExampleRange, ShownInput, TaskPage, Wish
 from graphwright.tasks.split import Split, check_split
 from graphwright.tasks.task import (
     BadInput,
@@ -187,6 +189,10 @@ class Coloring(Task):
         return f"coloring{self.capacity}"
 
     @property
+    def page(self) -> ColoringPage:
+        return ColoringPage(self)
+
+    @property
     def heading(self) -> str:
         return f"Coloring {self.capacity}"
 
@@ -288,3 +294,70 @@ class Coloring(Task):
 
     def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
         draw(graph, axes, positions, RGB)
+
+
+PICTURES = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
+"""Formats that Pillow reads without the help of other programs."""
+MOST_PIXELS = 4096
+"""Width and height of a picture that a page reads."""
+MOST_NOISE = 0.3
+
+
+class ColoringPage(TaskPage[Coloring]):
+    """Pictures of files, and pictures drawn on demand with as many regions and as much noise as is wished."""
+
+    title = "From a picture to its graph"
+    colors = RGB
+
+    @property
+    def files(self) -> str:
+        return "square colour pictures (PNG, JPEG, WebP, BMP, GIF)"
+
+    @property
+    def takes_text(self) -> None:
+        return None
+
+    def range(self) -> ExampleRange:
+        """From the smallest pictures that the model knows to the largest."""
+        config = self.task.config
+        return ExampleRange(config.min_size, config.capacity, config.noise, MOST_NOISE)
+
+    def accepted(self, data: bytes, suffix: str) -> tuple[bytes, str]:  # noqa: ARG002
+        """The picture as PNG, if it is one of a few formats and not too large."""
+        from PIL import Image
+
+        Image.MAX_IMAGE_PIXELS = None  # looked at below, without a warning
+        try:
+            with Image.open(io.BytesIO(data), formats=PICTURES) as opened:
+                width, height = opened.size
+                if max(width, height) <= MOST_PIXELS:
+                    opened.load()
+                    picture = opened.convert("RGB") if opened.mode in ("CMYK", "YCbCr", "HSV") else opened
+                    buffer = io.BytesIO()
+                    picture.save(buffer, format="PNG")
+                    return buffer.getvalue(), ".png"
+        except Exception as error:  # Pillow's plugins raise whatever they please at damaged files.
+            raise ValueError("not a picture that can be read (PNG, JPEG, WebP, BMP or GIF)") from error
+        raise ValueError(f"{width} × {height} pixels; at most {MOST_PIXELS} × {MOST_PIXELS} are read")
+
+    def case(self, chosen: NamedInput, name: str, path: Path) -> Case:  # noqa: ARG002
+        side = int(chosen.value.shape[-1])
+        return Case([chosen.value], ShownInput(name, f"read as {side} × {side} pixels", picture=chosen.value))
+
+    def example(self, number: int, wish: Wish) -> Case:
+        """Another number of regions in a picture of the same side."""
+        config = self.task.config
+        regions = wish.regions or config.capacity
+        if not config.min_size <= regions <= config.capacity:
+            raise ValueError(f"This model knows pictures of {config.min_size} to {config.capacity} regions.")
+        noise = config.noise if wish.noise is None else min(wish.noise, MOST_NOISE)
+        config = replace(config, capacity=regions, min_size=regions, noise=noise)
+        data = ColoringDataset(config, "test", seed=self.task.settings.seed)
+        sample = data[number % len(data)]
+        shown = ShownInput(
+            name=f"example {number}",
+            caption=f"{config.side} × {config.side} pixels, {regions} regions, noise {noise:.2f}",
+            picture=sample.image,
+        )
+        positions, side = self.task.positions(sample), float(config.side)
+        return Case([self.task.input_of(sample)], shown, sample.graph, positions, side)

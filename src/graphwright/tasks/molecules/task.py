@@ -45,12 +45,14 @@ from graphwright.tasks.molecules.targets import (
     molecule_sheet,
     structure_svg,
 )
+from graphwright.tasks.page import Case, ShownInput, TaskPage, in_a_sentence
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import LONGEST_NAME, BadInput, NamedInput, file_stem, register_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from rdkit.Chem import Mol
 
 
 FILES = (".parquet", ".csv", ".tsv", ".smi", ".smiles", ".ism", ".txt")
@@ -97,6 +99,10 @@ class Fingerprint2Molecule(MoleculeTask):
         else:
             is_data = path.name.lower().removesuffix(".gz").endswith(FILES)
         return DataSettings(data_overrides(source), PRESET) if is_data else None
+
+    @property
+    def page(self) -> FingerprintPage:
+        return FingerprintPage(self)
 
     @property
     def summary(self) -> str:
@@ -339,3 +345,102 @@ def _vectors(path: Path) -> Any:
     if not len(vectors):
         raise ValueError(f"{path} holds no fingerprints")
     return vectors
+
+
+LONGEST_SMILES = 600
+"""Characters of a SMILES that a page reads: far above any molecule that a model answers, far below one that fills
+the memory."""
+EXAMPLES = (
+    ("Caffeine", "Cn1cnc2c1c(=O)n(C)c(=O)n2C"),
+    ("Aspirin", "CC(=O)Oc1ccccc1C(=O)O"),
+    ("Paracetamol", "CC(=O)Nc1ccc(O)cc1"),
+    ("Nicotine", "CN1CCCC1c1cccnc1"),
+    ("Ibuprofen", "CC(C)Cc1ccc(C(C)C(=O)O)cc1"),
+    ("Toluene", "Cc1ccccc1"),
+    ("Histamine", "NCCc1c[nH]cn1"),
+    ("Uracil", "O=c1cc[nH]c(=O)[nH]1"),
+    ("Proline", "OC(=O)C1CCCN1"),
+)
+"""Of which a page offers the first five that the model can know."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of text, read only if it is asked for."""
+
+    number: int
+    text: str
+
+
+class FingerprintPage(TaskPage[Fingerprint2Molecule]):
+    """Molecules, of which the model sees the bits alone, or bits."""
+
+    title = "From a fingerprint to its molecule"
+    text_label = "A SMILES"
+    text_suffix = ".smi"
+    one_line = True
+    unseen = "An unseen molecule"
+    empty = "there is no molecule in it: a SMILES such as CCO was expected"
+
+    @property
+    def takes_text(self) -> str:
+        return "SMILES, or 2048 zeros and ones; one a line"
+
+    def examples(self) -> list[tuple[str, str]]:
+        known = [(title, smiles) for title, smiles in EXAMPLES if self._truth_of(parse_smiles(smiles)) is not None]
+        return known[:5]
+
+    def accepted(self, data: bytes, suffix: str) -> tuple[bytes, str]:
+        if suffix not in ("", ".smi", ".txt"):
+            return data, suffix
+        try:
+            return data.decode("utf-8-sig").encode(), ".smi"
+        except UnicodeDecodeError as error:
+            raise ValueError("not text; a SMILES a line was expected") from error
+
+    def inputs(self, path: Path, formula: str) -> Iterator[NamedInput | BadInput]:
+        """Of text the lines, whatever is in them: only the one that is asked for must be a molecule."""
+        if path.suffix != ".smi":
+            yield from super().inputs(path, formula)
+            return
+        lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+        for number, line in enumerate(filter(None, lines), 1):
+            yield NamedInput(line.split()[0][:40], path.stem, _Line(number, line))
+
+    def case(self, chosen: NamedInput, name: str, path: Path) -> Case:  # noqa: ARG002
+        if not isinstance(chosen.value, _Line):
+            return self._bits_case(chosen.value, name)
+        word, _, title = chosen.value.text.partition(" ")
+        if len(word) == BITS and not set(word) - {"0", "1"}:
+            return self._bits_case(word, title or "fingerprint")
+        if len(word) > LONGEST_SMILES:
+            told = f"Line {chosen.value.number} has {len(word):,} characters"
+            raise ValueError(f"{told}; a SMILES of at most {LONGEST_SMILES} is read.")
+        try:
+            return self._molecule_case(word, title.strip())
+        except MoleculeError as error:
+            raise ValueError(f"Line {chosen.value.number}: {error.detail}.") from error
+
+    def sample_case(self, sample: Any, name: str) -> Case:  # noqa: ARG002
+        return self._molecule_case(sample.smiles, "")
+
+    def _bits_case(self, given: Any, name: str) -> Case:
+        tokens = self.task.inputs([given])
+        bits = bits_of_tokens(tokens)[0].tolist()
+        return Case(tokens, ShownInput(name, f"{len(bits)} of {BITS} bits", bits=bits))
+
+    def _molecule_case(self, smiles: str, name: str) -> Case:
+        truth = self._truth_of(parse_smiles(smiles))
+        tokens = self.task.inputs(smiles)
+        bits = bits_of_tokens(tokens)[0].tolist()
+        caption = f"{len(bits)} of {BITS} bits; the model sees only these, not the molecule"
+        shown = ShownInput(name or smiles[:60], caption, text=smiles, bits=bits)
+        notes = [in_a_sentence(remark) for remark in self.task.remarks(smiles)]
+        return Case(tokens, shown, truth, in_scope=truth is not None, notes=notes)
+
+    def _truth_of(self, molecule: Mol) -> Graph | None:
+        """None where it is none that the model can know."""
+        try:
+            return graph_from_molecule(molecule, self.task.vocabulary, self.task.capacity)
+        except MoleculeError:
+            return None

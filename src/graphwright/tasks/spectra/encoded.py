@@ -358,7 +358,7 @@ def read_inputs(
     number = 0
     try:
         for number, spectrum in enumerate(read_spectra(path, on_error=problems.append), 1):
-            yield from _told(problems)
+            yield from bad_inputs(problems)
             spectrum = replace(spectrum, formula=spectrum.formula or formula)
             try:
                 encoded = encode_as(settings, spectrum)
@@ -370,16 +370,16 @@ def read_inputs(
             note = "; ".join([describe(encoded), *remarked(spectrum)])
             yield NamedInput(f"{path}:{title}", stem, encoded, note)
     except (SpectrumError, OSError, ImportError) as error:
-        yield from _told(problems)
+        yield from bad_inputs(problems)
         yield BadInput(str(error))
         return
-    told = list(_told(problems))
+    told = list(bad_inputs(problems))
     yield from told
     if not number and not told:
         yield BadInput(f"{path}: no MS2 spectrum in it")
 
 
-def _told(problems: list[SpectrumError]) -> Sequence[BadInput]:
+def bad_inputs(problems: list[SpectrumError]) -> Sequence[BadInput]:
     """What could not be read since the last time."""
     bad = [BadInput(str(problem)) for problem in problems]
     problems.clear()

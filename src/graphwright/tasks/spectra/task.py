@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -16,18 +17,27 @@ from graphwright.decoding import Formula
 from graphwright.files import columns_of
 from graphwright.graphs import Graph, Vocabulary, save_figure
 from graphwright.graphs.drawing import empty_sheet
-from graphwright.graphs.molecules import BONDS, molecule_vocabulary
+from graphwright.graphs.molecules import (
+    BONDS,
+    MoleculeError,
+    graph_from_molecule,
+    molecule_vocabulary,
+    parse_smiles,
+)
 from graphwright.known import Library
 from graphwright.known.library import Bag, Memory
 from graphwright.models import Inputs, SpectrumInputs
 from graphwright.settings import DataSettings, InputForm
-from graphwright.spectra import Spectrum, parse_formula
+from graphwright.spectra import Spectrum, SpectrumError, annotate, clean, parse_formula, read_spectra
 from graphwright.tasks.molecules.targets import MoleculeTask, data_overrides, draw_structure
+from graphwright.tasks.molecules.task import LONGEST_SMILES
+from graphwright.tasks.page import Case, Ion, ShownInput, ShownPeak, TaskPage, in_a_sentence
 from graphwright.tasks.spectra.dataset import NoSpectrumError, SpectrumDataset, SpectrumSample, spectrum_statistics
 from graphwright.tasks.spectra.encoded import (
     EncodedSpectrum,
     SpectrumTask,
     TrainingUnit,
+    bad_inputs,
     bounds_of,
     describe,
     is_one_spectrum,
@@ -36,7 +46,13 @@ from graphwright.tasks.spectra.encoded import (
     spectrum_batch,
 )
 from graphwright.tasks.spectra.memory import SpectrumLikeness, bags_of_words, baselines, spectrum_memory
-from graphwright.tasks.spectra.prepared import SpectrumTable, find_spectra, read_spectrum_table, structure_of
+from graphwright.tasks.spectra.prepared import (
+    SpectrumTable,
+    find_spectra,
+    murcko_scaffold,
+    read_spectrum_table,
+    structure_of,
+)
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import BadInput, Baseline, NamedInput, register_task
 
@@ -137,6 +153,10 @@ class MS2Scaffold(MoleculeTask):
         plain = path.name.lower().removesuffix(".gz")
         table = plain.endswith((".tsv", ".txt", ".parquet")) and columns_of(path) >= PEAK_COLUMNS
         return DataSettings(data_overrides(source), PRESET) if table or plain.endswith(FILES) else None
+
+    @property
+    def page(self) -> SpectrumPage:
+        return SpectrumPage(self)
 
     @property
     def name(self) -> str:
@@ -335,3 +355,126 @@ def _training_molecules(path: Path, tolerance: float) -> frozenset[str]:
 @cache
 def _table(path: Path, tolerance: float) -> SpectrumTable:
     return read_spectrum_table(path, tolerance)
+
+
+CAFFEINE = """BEGIN IONS
+TITLE=caffeine
+PEPMASS=195.0877
+FORMULA=C8H10N4O2
+ADDUCT=[M+H]+
+COLLISION_ENERGY=35
+SMILES=Cn1cnc2c1c(=O)n(C)c(=O)n2C
+69.0447 12
+83.0604 10
+110.0713 40
+138.0662 100
+195.0877 60
+END IONS
+"""
+MOST_PEAKS = 400
+"""Peaks of a spectrum that a page draws, the most intense."""
+MOST_BYTES = 2**28
+"""Of a file of spectra that a page reads, unpacked."""
+
+
+class SpectrumPage(TaskPage[MS2Scaffold]):
+    """Lists of peaks, and spectra in any format."""
+
+    title = "From a mass spectrum to its scaffold"
+    text_label = "A peak list or a spectrum"
+    text_suffix = ""
+    unseen = "An unseen spectrum"
+    answer = "scaffold"
+    empty = "there is no MS2 spectrum in it"
+
+    @property
+    def takes_text(self) -> str:
+        return "a peak list, or a record in a file's format"
+
+    @property
+    def adducts(self) -> list[str]:
+        return self.task.adducts
+
+    def examples(self) -> list[tuple[str, str]]:
+        return [("Caffeine", CAFFEINE)]
+
+    def pasted(self, text: str, ion: Ion) -> str:
+        """A bare list of peaks, made a record with what the form says; anything else as it is."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        if not all(re.match(r"\s*[0-9.]", line) for line in lines):
+            return text
+        fields = [
+            ("TITLE", "peak list"),
+            ("PEPMASS", "" if ion.precursor is None else str(ion.precursor)),
+            ("FORMULA", ion.formula),
+            ("ADDUCT", ion.adduct),
+        ]
+        head = [f"{name}={value}" for name, value in fields if value]
+        return "\n".join(["BEGIN IONS", *head, *lines, "END IONS", ""])
+
+    def inputs(self, path: Path, formula: str) -> Iterator[NamedInput | BadInput]:
+        """Spectra as they are measured: `read` keeps what the model sees of them."""
+        problems: list[SpectrumError] = []
+        for at, spectrum in enumerate(read_spectra(path, on_error=problems.append, size_limit=MOST_BYTES), 1):
+            yield from bad_inputs(problems)
+            if formula and spectrum.formula is None:
+                spectrum = replace(spectrum, formula=formula)
+            yield NamedInput(spectrum.identifier or spectrum.name or f"spectrum {at}", path.stem, spectrum)
+        yield from bad_inputs(problems)
+
+    def case(self, chosen: NamedInput, name: str, path: Path) -> Case:  # noqa: ARG002
+        spectrum: Spectrum = chosen.value
+        notes = []
+        if spectrum.formula is None:
+            notes.append("Without the molecular formula the model knows less, and no peak is explained.")
+        elif spectrum.adduct is None:
+            notes.append("Without the adduct no peak is explained.")
+        if spectrum.smiles and len(spectrum.smiles) > LONGEST_SMILES:
+            spectrum = replace(spectrum, smiles=None)
+        notes += map(in_a_sentence, self.task.remarks(spectrum))
+        return Case([spectrum], _measured(clean(spectrum), name), self._truth_of(spectrum.smiles), notes=notes)
+
+    def sample_case(self, sample: SpectrumSample, name: str) -> Case:
+        encoded = sample.spectrum
+        facts = self.task.facts(encoded)
+        peaks = [ShownPeak(each["mz"], each["intensity"], each["formula"]) for each in facts["peaks"]]
+        said = [facts["formula"]] if facts["formula"] else []
+        name = f"{sample.identifier}, which the model has not seen"
+        shown = _shown_peaks(name, peaks, float(encoded.precursor[0]) * 1000 or None, said)
+        return Case([encoded], shown, sample.graph)
+
+    def _truth_of(self, smiles: str | None) -> Graph | None:
+        """The scaffold of the molecule that a spectrum says it is of, where that is one to compare with."""
+        if smiles is None:
+            return None
+        try:
+            scaffold = murcko_scaffold(parse_smiles(smiles))
+            return graph_from_molecule(parse_smiles(scaffold.smiles), self.task.vocabulary, self.task.capacity)
+        except MoleculeError:
+            return None
+
+
+def _measured(spectrum: Spectrum, name: str) -> ShownInput:
+    formulas: list[str | None] = [None] * len(spectrum)
+    errors: list[float | None] = [None] * len(spectrum)
+    try:
+        explained = annotate(spectrum)
+        formulas = [None if part is None else str(part) for part in explained.formulas()]
+        errors = [None if np.isnan(ppm) else round(float(ppm), 2) for ppm in explained.ppm]
+    except ValueError:  # no formula, no adduct, or one that cannot be used
+        pass
+    peaks = [
+        ShownPeak(round(float(mz), 5), round(float(height), 5), part, error)
+        for mz, height, part, error in zip(spectrum.mzs, spectrum.intensities, formulas, errors, strict=True)
+    ]
+    said = [spectrum.formula, spectrum.adduct]
+    if spectrum.collision_energy is not None:
+        said.append(f"{spectrum.collision_energy:.0f} eV")
+    return _shown_peaks(name, peaks, spectrum.precursor_mz, [word for word in said if word])
+
+
+def _shown_peaks(name: str, peaks: list[ShownPeak], precursor: float | None, said: list[str]) -> ShownInput:
+    explained = sum(peak.formula is not None for peak in peaks)
+    words = [*said, f"{explained} of {len(peaks)} peaks explained" if explained else f"{len(peaks)} peaks"]
+    kept = sorted(sorted(peaks, key=lambda peak: -peak.intensity)[:MOST_PEAKS], key=lambda peak: peak.mz)
+    return ShownInput(name[:80], ", ".join(words), peaks=kept, precursor=precursor)

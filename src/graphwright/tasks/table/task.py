@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,11 @@ import numpy as np
 from torch import Tensor
 
 from graphwright.files import columns_of
-from graphwright.graphs import Vocabulary
+from graphwright.graphs import Graph, Vocabulary
 from graphwright.models import Inputs, SetInputs
 from graphwright.settings import CORES, ENCODERS, DataSettings, InputForm, Model, Override, SlotKind
 from graphwright.tasks.likeness import Likeness
+from graphwright.tasks.page import Case, Ion, TaskPage
 from graphwright.tasks.split import SPLITS, Split
 from graphwright.tasks.table.file import EDGES, GRAPH, NODES, RowError, read_table
 from graphwright.tasks.table.form import Form, InputKind, Value, as_rows, form_likeness, is_one_value
@@ -85,8 +86,8 @@ class Table(Task):
         return DataSettings((*TABLE_SETTINGS, Override("task.data", source))) if is_table else None
 
     @property
-    def name(self) -> str:
-        return Path(self.settings.data).stem
+    def page(self) -> TablePage:
+        return TablePage(self)
 
     @property
     def summary(self) -> str:
@@ -323,3 +324,35 @@ def _faults(found: Understood) -> list[str]:
         *(f"  {each.detail}" for each in rejected[:SHOWN_FAULTS]),
         *([f"  and {more:,} more: `graphwright data inspect {found.path}` lists them"] if more > 0 else []),
     ]
+
+
+class TablePage(TaskPage[Table]):
+    """Rows as JSON, and files of them, with their graphs where these have any."""
+
+    title = "From a row of a table to its graph"
+    text_label = "A row, as JSON"
+    text_suffix = ".jsonl"
+    unseen = "An unseen row"
+
+    @property
+    def takes_text(self) -> str:
+        return f"a row as JSON: {', '.join(self.task.form.columns)}"
+
+    def pasted(self, text: str, ion: Ion) -> str:  # noqa: ARG002
+        """One or several JSON objects, however they are broken into lines, as one a line."""
+        try:
+            rows = json.loads(text)
+        except (ValueError, RecursionError):
+            return text  # one a line already, or an error that the reader words better
+        return "\n".join(json.dumps(row) for row in (rows if isinstance(rows, list) else [rows]))
+
+    def case(self, chosen: NamedInput, name: str, path: Path) -> Case:
+        return replace(super().case(chosen, name, path), truth=self._truth(chosen, path))
+
+    def _truth(self, chosen: NamedInput, path: Path) -> Graph | None:
+        try:
+            samples = self.task.data_from(path)
+        except ValueError:  # inputs alone
+            return None
+        rows = (samples[at] for at in range(len(samples)))
+        return next((row.graph for row in rows if f"{path}:{row.name}" == chosen.name), None)
