@@ -25,7 +25,7 @@ from graphwright.transport import (
     permutation_matrix,
     project,
 )
-from graphwright.transport.divergences import safe_log
+from graphwright.transport.relaxations import safe_log
 
 LABELS = 4
 EXACT = 200

@@ -1,8 +1,13 @@
 """What a model must beat: methods without training on the same samples."""
 
 from graphwright.baselines.barycentre import BarycentreSettings, SizeRule
-from graphwright.baselines.nearest import NearestSettings
-from graphwright.baselines.predict import BASELINES, BaselinePrediction, nearest_figures, predict_baseline
+from graphwright.baselines.predict import (
+    BASELINES,
+    BaselinePrediction,
+    NearestSettings,
+    nearest_figures,
+    predict_baseline,
+)
 
 __all__ = [
     "BASELINES",

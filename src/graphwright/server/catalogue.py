@@ -18,8 +18,8 @@ def catalogue(runs: Path | None = None) -> Sources:
         return sources
     if not runs.is_dir():
         raise ValueError(f"{runs} is not a folder of runs")
-    found = (path for path in sorted(runs.resolve().iterdir()) if _is_run(path))
-    return sources | {_free(path.name, sources): (str(path), "run") for path in found}
+    folders = (path for path in sorted(runs.resolve().iterdir()) if _is_run(path))
+    return sources | {_free(path.name, sources): (str(path), "run") for path in folders}
 
 
 def _is_run(folder: Path) -> bool:

@@ -52,8 +52,8 @@ class Comparison:
 
 def compare(predicted: Sequence[Graph], truth: Graph) -> list[Comparison]:
     """Each by the cheapest alignment that was found."""
-    found = edit_distances(predicted, [truth] * len(predicted))
-    return [_compared(graph, truth, edit) for graph, edit in zip(predicted, found, strict=True)]
+    distances = edit_distances(predicted, [truth] * len(predicted))
+    return [_compared(graph, truth, edit) for graph, edit in zip(predicted, distances, strict=True)]
 
 
 def _compared(predicted: Graph, truth: Graph, edit: EditDistance) -> Comparison:

@@ -1,15 +1,18 @@
 """Optimal transport between predicted and target graphs: pure functions on batches of dense tensors."""
 
-from graphwright.transport.divergences import Divergence, Factors, factorise, pair_divergence
 from graphwright.transport.embedding_plans import EmbeddingPlan, inner_product_plan, l1_plan
 from graphwright.transport.problem import MatchingProblem, Plan, QuadraticForm, marginal_errors, uniform_plan
 from graphwright.transport.relaxations import (
+    Divergence,
     EdgeTerm,
+    Factors,
     Objective,
     Order,
     Reading,
     Relaxation,
     SelfLoops,
+    factorise,
+    pair_divergence,
     relaxed_objective,
 )
 from graphwright.transport.sinkhorn import sinkhorn

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from graphwright.transport.checks import check_finite, check_like, check_plan, check_shape
-from graphwright.transport.divergences import factorise
 from graphwright.transport.relaxations import (
     EdgeTerm,
     Relaxation,
     SelfLoops,
     check_mask,
     check_term,
+    factorise,
     unchecked_objective,
 )
 

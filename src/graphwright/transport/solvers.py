@@ -11,11 +11,10 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from graphwright.transport.checks import NotFiniteError, check_count, check_finite, check_positive, check_shape
-from graphwright.transport.divergences import safe_log
 from graphwright.transport.native import kernels_for
 from graphwright.transport.native.library import Descent
 from graphwright.transport.problem import MatchingProblem, Plan, QuadraticForm, marginal_errors, uniform_plan
-from graphwright.transport.relaxations import SelfLoops
+from graphwright.transport.relaxations import SelfLoops, safe_log
 from graphwright.transport.sinkhorn import log_domain_steps, sinkhorn
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from graphwright.baselines import BarycentreSettings, predict_baseline
 from graphwright.baselines.barycentre import Barycentre, RidgeWeights, barycentre, largest, vote
-from graphwright.baselines.nearest import references_of
-from graphwright.baselines.predict import baseline_likeness
+from graphwright.baselines.predict import baseline_likeness, references_of
 from graphwright.graphs import Graph, is_isomorphic
 from graphwright.tasks import task_of
 from tiny import LABELLED, cycle, random_graph

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from graphwright.baselines import NearestSettings, predict_baseline
-from graphwright.baselines.nearest import References, nearest, references_of
-from graphwright.baselines.predict import baseline_likeness
+from graphwright.baselines.predict import References, baseline_likeness, nearest, references_of
 from graphwright.inference import build_predictor
 from graphwright.tasks import task_of
 
@@ -47,7 +46,7 @@ def test_blocks_of_references_make_no_difference(monkeypatch, picture_run):
     likeness, references = baseline_likeness(task), references_of(task, None)
     queries = likeness.features(task.data("validation"), range(6))
     whole = nearest(queries, references, likeness)
-    monkeypatch.setattr("graphwright.baselines.nearest.REFERENCES_TOGETHER", 7)
+    monkeypatch.setattr("graphwright.baselines.predict.REFERENCES_TOGETHER", 7)
     counted = []
     parts = nearest(queries, references, likeness, counted.append)
     assert parts.index.tolist() == whole.index.tolist()

@@ -25,7 +25,7 @@ from graphwright.transport import (
     sinkhorn,
     uniform_plan,
 )
-from graphwright.transport.divergences import safe_log
+from graphwright.transport.relaxations import safe_log
 from graphwright.transport.solvers import _exact_step
 
 
