@@ -21,11 +21,11 @@ from graphwright.files import write_text, writing
 from graphwright.losses import LOSS_TERMS
 from graphwright.metrics import METRICS
 
-PROGRESS = ("step", "seconds", "learning_rate", "samples_per_second", "loss")
-HEALTH = (
-    "auxiliary", "recognition", "gradient_norm", "plan_entropy", "gap", "marginal_error", "skipped", "samples",
+PROGRESS = (
+    "step", "seconds", "learning_rate", "samples_per_second", "loss", "auxiliary", "recognition", "gradient_norm",
+    "plan_entropy", "gap", "marginal_error", "skipped", "samples",
 )  # fmt: skip
-"""What a log says before and after the terms of the loss, besides metrics."""
+"""What a log says besides the terms of the loss and the metrics."""
 VALIDATION = "isomorphic"
 """What only the records of validations have."""
 SPIKES = "spikes.jsonl"
@@ -34,11 +34,13 @@ SPIKES = "spikes.jsonl"
 
 def columns() -> tuple[str, ...]:
     """The CSV's columns: the same for every record, so that a resumed run appends to the same table."""
-    others, names = (*PROGRESS, *LOSS_TERMS.names(), *HEALTH), METRICS.names()
-    taken = set(names) & set(others)
-    if taken:
-        raise ValueError(f"the metric {sorted(taken)[0]!r} needs another name: a log has a column of this name")
-    return (*others, *names)
+    columns: list[str] = [*PROGRESS]
+    for what, names in (("loss term", LOSS_TERMS.names()), ("metric", METRICS.names())):
+        taken = sorted(set(names) & set(columns))
+        if taken:
+            raise ValueError(f"the {what} {taken[0]!r} needs another name: a log has a column of this name")
+        columns += names
+    return tuple(columns)
 
 
 class _Writer(Protocol):

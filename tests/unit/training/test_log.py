@@ -49,6 +49,9 @@ def test_the_table_has_a_column_for_every_term_of_the_loss(tmp_path, monkeypatch
     with (tmp_path / "log.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["presence"], row["edge_count"]) == ("0.5", "0.25")
+    monkeypatch.setitem(LOSS_TERMS._entries, "samples", lambda *_: None)
+    with pytest.raises(ValueError, match="the loss term 'samples' needs another name"):
+        columns()
 
 
 def test_a_resumed_run_drops_what_was_logged_beyond_its_checkpoint(tmp_path):
