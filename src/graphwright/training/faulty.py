@@ -43,8 +43,16 @@ def batch_indices(train: Train, data: Samples, step: int) -> list[tuple[int, int
 
 
 def first_bad_input(inputs: Inputs) -> int | None:
-    """The first sample of a batch whose input holds NaN or infinity."""
-    tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    """The first sample of a batch whose input holds NaN or infinity where that does not stand for unknown.
+
+    Inputs of several tensors name those where it does in `nan_is_unknown`.
+    """
+    if isinstance(inputs, Tensor):
+        tensors = [inputs]
+    else:
+        names = getattr(inputs, "_fields", [""] * len(inputs))
+        unknown = getattr(inputs, "nan_is_unknown", ())
+        tensors = [each for name, each in zip(names, inputs, strict=True) if name not in unknown]
     for tensor in tensors:
         # A sum is finite only if all is, and is faster than to ask each; a sum that overflows is looked into.
         if tensor.is_floating_point() and tensor.numel() and not math.isfinite(float(tensor.sum())):

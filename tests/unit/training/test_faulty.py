@@ -20,6 +20,7 @@ from rich.console import Console
 from graphwright.cli import main as cli
 from graphwright.files import WriteError, lock_folder
 from graphwright.inference import checkpoint as checkpoints
+from graphwright.models import SpectrumInputs
 from graphwright.settings import SettingsError
 from graphwright.tasks.coloring import ColoringDataset
 from graphwright.training import DivergenceError, RunBusyError, faulty, loop, train
@@ -66,6 +67,13 @@ def test_the_first_bad_input_of_a_batch_is_told(value):
     images[2, 1, 0, 4] = value
     assert first_bad_input(images) == 2
     assert first_bad_input((torch.zeros(4, 2, dtype=torch.int64), images)) == 2
+    codes = torch.zeros(4, dtype=torch.int64)
+    energies = torch.full((4,), torch.nan)  # of spectra that do not say theirs
+    spectra = SpectrumInputs(
+        torch.zeros(4, 3, 16), torch.ones(4, 3, dtype=torch.bool), images[:, 1], codes, energies
+    )
+    assert first_bad_input(spectra) == 2
+    assert first_bad_input(spectra._replace(precursor=torch.zeros(4, 16))) is None
     assert first_bad_input(torch.full((2, 3), 3e38)) is None  # their sum is not finite, they are
 
 

@@ -125,6 +125,8 @@ class SpectrumInputs(NamedTuple):
     adduct: Tensor
     energy: Tensor
 
+    nan_is_unknown = ("energy",)
+
 
 @ENCODERS.register("spectrum")
 class SpectrumEncoder(AttentionEncoder):
