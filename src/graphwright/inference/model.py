@@ -373,8 +373,11 @@ def load_model(source: str) -> SavedModel:
     except RuntimeError as error:
         raise CheckpointError(f"{path}.json does not fit its own settings: {error}") from error
     task = task_of(run.task)
-    library = Library.unpacked(saved.tensors, task.vocabulary, task.capacity)
-    remembered = Memory.unpacked(saved.tensors)
+    try:
+        library = Library.unpacked(saved.tensors, task.vocabulary, task.capacity)
+        remembered = Memory.unpacked(saved.tensors)
+    except (ValueError, KeyError, IndexError, RuntimeError, TypeError) as error:
+        raise CheckpointError(f"{path}.json has known graphs that cannot be read: {error}") from error
     return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts, library, remembered)
 
 

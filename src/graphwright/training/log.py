@@ -12,6 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
@@ -142,7 +143,7 @@ class Window:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any] | None) -> Window:
         """The window that `to_json` described; an empty one for None."""
-        return cls(**facts) if facts else cls()
+        return TypeAdapter(cls).validate_python(facts) if facts else cls()
 
     def to_json(self) -> dict[str, Any]:
         """All but the clock."""

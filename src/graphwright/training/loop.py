@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 from graphwright.files import lock_folder, write_json, write_text
 from graphwright.graphs import GraphBatch
 from graphwright.inference import checkpoint as checkpoints
+from graphwright.inference.checkpoint import CheckpointError
 from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.inference.export import provenance, sessions_of
 from graphwright.inference.model import load_model
@@ -415,11 +416,15 @@ class Session:
         saved = checkpoints.load(self.last)
         optimizer = self.optimizer.optimizer
         rank, device = self.fabric.global_rank, self.fabric.device
-        self.progress = restore(saved, self.model, optimizer, rank, device, self.average)
-        self.window = Window.from_json(saved.facts.get("window"))
-        self.sessions = list(sessions_of(saved.facts) or [])
-        if saved.facts.get("precision"):
-            self.fabric.strategy.precision.load_state_dict(saved.facts["precision"])
+        try:
+            self.progress = restore(saved, self.model, optimizer, rank, device, self.average)
+            self.window = Window.from_json(saved.facts.get("window"))
+            self.sessions = list(sessions_of(saved.facts) or [])
+            if saved.facts.get("precision"):
+                self.fabric.strategy.precision.load_state_dict(saved.facts["precision"])
+        # Its checksums are right, so nobody damaged it by chance: it is of something else, or meant to do harm.
+        except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+            raise CheckpointError(f"{self.last}.json cannot be gone on with: {error}") from error
 
     def _start_from(self, source: str) -> None:
         """Take over the weights of another model's predictor that fit this one's."""

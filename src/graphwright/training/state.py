@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from graphwright.inference.checkpoint import Checkpoint, CheckpointError
@@ -65,11 +67,9 @@ def restore(
     average: WeightAverage | None = None,
 ) -> Progress:
     """Put a captured state back; returns how far it had come."""
-    try:
-        progress = Progress(**checkpoint.facts["progress"])
-        random = checkpoint.tensors["random"]
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"the checkpoint holds a model, not a run that can go on: {error!r}") from error
+    progress, random = progress_of(checkpoint), checkpoint.tensors.get("random")
+    if random is None or random.dtype != torch.uint8 or random.ndim != 2:
+        raise CheckpointError("the checkpoint holds a model, not a run that can go on: no random states")
     load_weights(checkpoint, "model.", model)
     if average is not None:
         load_weights(checkpoint, "average.", average)
@@ -81,6 +81,7 @@ def restore(
             if key.startswith(prefix) and "." not in key.removeprefix(prefix)
         }
         if state:
+            _refuse_misfit(name, parameter, state)
             # Adam's step counter lives on the host; the moments beside the parameter.
             optimizer.state[parameter] = {
                 key: value.clone() if value.ndim == 0 else value.to(parameter.device, copy=True)
@@ -89,6 +90,17 @@ def restore(
     # A rank that was not there when the checkpoint was written goes on with its own seed.
     if rank < len(random):
         set_random_state(random[rank], device)
+    return progress
+
+
+def progress_of(checkpoint: Checkpoint) -> Progress:
+    """How far the run of a checkpoint had come; whoever wrote it may have meant harm."""
+    try:
+        progress = TypeAdapter(Progress).validate_python(checkpoint.facts["progress"])
+    except (KeyError, ValidationError) as error:
+        raise CheckpointError(f"the checkpoint holds a model, not a run that can go on: {error!r}") from error
+    if progress.step < 0 or not 0 <= progress.seconds < math.inf:
+        raise CheckpointError(f"no run has come to step {progress.step} in {progress.seconds} seconds")
     return progress
 
 
@@ -101,6 +113,16 @@ def load_weights(checkpoint: Checkpoint, prefix: str, model: nn.Module) -> None:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(f"the checkpoint does not fit the model: {error}") from error
+
+
+def _refuse_misfit(name: str, parameter: Tensor, state: Mapping[str, Tensor]) -> None:
+    """What an optimiser keeps of a weight is a number, or of the weight's shape."""
+    for key, value in state.items():
+        if value.ndim and value.shape != parameter.shape:
+            raise CheckpointError(
+                f"the checkpoint does not fit the model: optimizer.{name}.{key} is {tuple(value.shape)}, "
+                f"the weight {tuple(parameter.shape)}"
+            )
 
 
 def random_state(device: torch.device | None = None) -> Tensor:

@@ -1,12 +1,17 @@
 """Checkpoints: whole or refused, and compact where they are handed on."""
 
+import ast
+import contextlib
 import json
 import os
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+import graphwright
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import Checkpoint, CheckpointError, compacted, expanded
 
@@ -247,3 +252,85 @@ def test_other_numbers_and_older_models_are_left_alone():
     assert all(torch.equal(compacted(weights)[name], tensor) for name, tensor in weights.items())
     halves = {"weight": torch.randn(2, 2).half()}
     assert torch.equal(expanded(halves)["weight"], halves["weight"])
+
+
+def test_any_bit_may_flip_and_is_noticed_or_changes_nothing(path):
+    """What may change are blanks between the facts, and the name of a checksum that older notes have not."""
+    rng = random.Random(0)
+    whole = example()
+    for file, flips in ((path.with_suffix(".json"), 150), (tensor_file(path), 50)):
+        good = file.read_bytes()
+        for _ in range(flips):
+            at, bit = rng.randrange(len(good)), rng.randrange(8)
+            file.write_bytes(good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :])
+            with contextlib.suppress(CheckpointError):
+                assert same(checkpoints.load(path), whole), (file.name, at, bit)
+        file.write_bytes(good)
+    assert same(checkpoints.load(path), whole)
+
+
+def test_any_length_is_noticed(path):
+    for file in (path.with_suffix(".json"), tensor_file(path)):
+        good = file.read_bytes()
+        for length in range(0, len(good) - 2, max(1, len(good) // 40)):
+            file.write_bytes(good[:length])
+            with pytest.raises(CheckpointError, match=r"last"):
+                checkpoints.load(path)
+        file.write_bytes(good)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("sha256", 7), ("sha256", None), ("facts", []), ("facts", None), ("facts_sha256", 0), ("format", [1])],
+)
+def test_fields_of_another_kind_are_refused(path, field, value):
+    alter(path, **{field: value})
+    with pytest.raises(CheckpointError, match=r"last"):
+        checkpoints.load(path)
+
+
+def test_notes_as_deep_as_a_stack_are_refused(path):
+    path.with_suffix(".json").write_text('{"facts": ' + "[" * 100_000)
+    with pytest.raises(CheckpointError, match="damaged"):
+        checkpoints.load(path)
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def unpickling(source: str) -> list[str]:
+    """What in a module could run code from a file."""
+    tree = ast.parse(source)
+    modules = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+    wrong = [name for name in modules if name in ("dill", "joblib", "shelve", "cloudpickle")]
+    wrong += [
+        str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "pickle"
+    ]
+    for name, call in calls(tree):
+        given = {word.arg: ast.unparse(word.value) for word in call.keywords}
+        if name == "torch.load" and given.get("weights_only") != "True":
+            wrong.append("torch.load")
+        if name in ("np.load", "numpy.load") and given.get("allow_pickle", "False") != "False":
+            wrong.append("np.load")
+        # What was pickled in the same breath is nobody else's.
+        own = call.args and ast.unparse(call.args[0]).startswith("pickle.dumps(")
+        if name.endswith(("pickle.load", "pickle.Unpickler")) or (name.endswith("pickle.loads") and not own):
+            wrong.append(name)
+        if name in ("yaml.load", "yaml.unsafe_load", "yaml.full_load"):
+            wrong.append(name)
+    return wrong
+
+
+def test_no_pickle_is_ever_loaded():
+    assert unpickling("import torch\ntorch.load(path)") == ["torch.load"]  # the check can fail
+    assert unpickling("pickle.load(file)\nnp.load(path, allow_pickle=True)") == ["pickle.load", "np.load"]
+    assert unpickling("pickle.loads(path.read_bytes())") == ["pickle.loads"]
+    assert unpickling("from pickle import loads") == ["pickle"]
+    assert unpickling("pickle.loads(pickle.dumps(task))") == []
+    assert unpickling("torch.load(path, weights_only=True)") == []
+    modules = sorted(Path(graphwright.__file__).parent.rglob("*.py"))
+    assert len(modules) > 100
+    assert {module.name: wrong for module in modules if (wrong := unpickling(module.read_text("utf-8")))} == {}
