@@ -125,7 +125,10 @@ class SpectrumInputs(NamedTuple):
     adduct: Tensor
     energy: Tensor
 
-    nan_is_unknown = ("energy",)
+    @property
+    def nan_is_unknown(self) -> tuple[str, ...]:
+        """The tensors where NaN stands for unknown."""
+        return ("energy",)
 
 
 @ENCODERS.register("spectrum")
