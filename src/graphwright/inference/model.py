@@ -24,8 +24,7 @@ from graphwright.inference.decoders import PLAIN, PREDICTING, Question, decoder_
 from graphwright.known import Known, Library, Memory, Placement, Recalling, Recogniser
 from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, TokenSlots
 from graphwright.models.arithmetic import Bags
-from graphwright.models.decoder import kept_tokens
-from graphwright.models.relationformer import RelationDecoder, RelationHead
+from graphwright.models.predictor import RelationDecoder, RelationHead, kept_tokens
 from graphwright.settings import MATCHINGS, PairKind, Run
 from graphwright.settings.schema import ModelKind, SlotKind
 from graphwright.tasks import Split, Task, known_graphs, task_of

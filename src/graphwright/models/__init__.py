@@ -1,6 +1,5 @@
 """Neural networks: encoders, decoder, heads, target encoder."""
 
-from graphwright.models.decoder import NodeDecoder, SlotTokens, TokenSlots
 from graphwright.models.encoders import (
     AttentionEncoder,
     ConvolutionalEncoder,
@@ -17,7 +16,15 @@ from graphwright.models.encoders import (
     build_encoder,
 )
 from graphwright.models.heads import GraphHead
-from graphwright.models.predictor import GraphPredictor, Inputs, Predicted, inputs_to
+from graphwright.models.predictor import (
+    GraphPredictor,
+    Inputs,
+    NodeDecoder,
+    Predicted,
+    SlotTokens,
+    TokenSlots,
+    inputs_to,
+)
 from graphwright.models.target_encoder import NodeEncoder, TargetEncoder, flip_signs, laplacian_encoding
 
 __all__ = [

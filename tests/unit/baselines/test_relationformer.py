@@ -9,7 +9,7 @@ from graphwright.decoding import harden
 from graphwright.graphs import Vocabulary
 from graphwright.losses.relation_loss import class_logits
 from graphwright.matching.matcher import LabelProbabilityMatcher
-from graphwright.models.relationformer import RelationDecoder, RelationHead
+from graphwright.models.predictor import RelationDecoder, RelationHead
 from graphwright.settings import Override, SettingsError, load_run
 from graphwright.tasks import task_of
 from graphwright.training import build

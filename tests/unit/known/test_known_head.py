@@ -9,7 +9,7 @@ from graphwright.known import Library, Recogniser
 from graphwright.known.head import RADIUS, SCALE, SMOOTHING, UNKNOWN, GraphVectors, Recognition, shared_parts
 from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, Tokens
 from graphwright.models.arithmetic import Bags
-from graphwright.models.relationformer import RelationDecoder, RelationHead
+from graphwright.models.predictor import RelationDecoder, RelationHead
 from tiny import LABELLED, random_batch
 
 PARTS = Bags(torch.tensor([0, 1, 3, 1, 4, 5]), torch.tensor([0, 3, 5]), 6)

@@ -14,9 +14,8 @@ from graphwright.models import (
     SlotTokens,
     Tokens,
     TokenSlots,
-    decoder,
 )
-from graphwright.models.decoder import LAST, SPARE, UNOWNED
+from graphwright.models.predictor import LAST, SPARE, UNOWNED
 from tiny import LABELLED
 
 BITS, PADDING = 20, 21
@@ -26,7 +25,7 @@ KEPT = 6
 
 @pytest.fixture(autouse=True)
 def little_room(monkeypatch):
-    monkeypatch.setattr(decoder, "ROOM", KEPT - NODES)
+    monkeypatch.setattr("graphwright.models.predictor.ROOM", KEPT - NODES)
 
 
 def predictor(layers=2, spare=SPARES):
