@@ -84,8 +84,8 @@ def _temporary_cache() -> Path:
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"graphwright-cache-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    safe = folder.is_dir() and not folder.is_symlink() and found.st_uid == user and not found.st_mode & 0o022
+    status = folder.lstat()
+    safe = folder.is_dir() and not folder.is_symlink() and status.st_uid == user and not status.st_mode & 0o022
     return folder if safe or not hasattr(os, "getuid") else Path(tempfile.mkdtemp(prefix="graphwright-cache-"))
 
 
