@@ -111,3 +111,32 @@ def test_every_core_has_a_process_and_ctrl_c_and_resuming_are_those_of_one(tmp_p
     assert len(last(folder).tensors["random"]) == 2
     steps = [record["step"] for record in read_log(folder / "log.jsonl") if "loss" in record]
     assert steps == list(range(1, step + 3))
+
+
+def children(process: int) -> list[int]:
+    """Processes that a process has started."""
+    stats = [(path, path.read_text()) for path in Path("/proc").glob("[0-9]*/stat")]
+    return [int(path.parent.name) for path, text in stats if int(text.rpartition(")")[2].split()[1]) == process]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or cores() < 2, reason="needs two cores")
+def test_a_process_that_is_killed_ends_the_run_within_a_minute_and_it_can_go_on(tmp_path):
+    folder = tmp_path / "run"
+    options = [f"--{name}={value}" for name, value in (TINY | {"train.checkpoint_minutes": "1e-9"}).items()]
+    process = start("coloring4", "--out", str(folder), "--train.steps", "1000000", *options)
+    wait_for_steps(process, folder, 3)
+    (second,) = children(process.pid)
+    begun = monotonic()
+    os.kill(second, signal.SIGKILL)
+    _, errors = end(process)
+    assert monotonic() - begun < 60
+    assert process.returncode == cli.INTERRUPTED, errors
+    assert "graphwright: another process of this run has ended. step" in errors
+    assert f"graphwright train {folder} --resume" in errors
+    assert "Traceback" not in errors
+    step = last(folder).facts["progress"]["step"]
+    process = start(str(folder), "--resume", "--train.steps", str(step + 2))
+    _, errors = end(process)
+    assert process.returncode == cli.DONE, errors
+    assert last(folder).facts["progress"]["step"] == step + 2

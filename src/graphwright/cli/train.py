@@ -228,6 +228,10 @@ def run(arguments: argparse.Namespace) -> int:
         if is_first_process():
             print(_interrupted(plan.folder), file=sys.stderr)
         return INTERRUPTED
+    except training.LostProcessError as error:
+        if is_first_process():
+            print(f"graphwright: {error}. {_saved(plan.folder)}", file=sys.stderr)
+        return INTERRUPTED
     except WriteError as error:
         step = last_step(plan.folder)
         again = "" if step is None else f"; step {step:,} is saved: {resume_command(plan.folder)}"
@@ -297,10 +301,13 @@ def _refuse_other_task(source: str, folder: Path, run: Run) -> None:
 
 
 def _interrupted(folder: Path) -> str:
-    step = last_step(folder)
-    if step is None:
+    if last_step(folder) is None:
         return "interrupted before anything was saved: give the same command again"
-    return f"interrupted; step {step:,} is saved. Go on with:\n  {resume_command(folder)}"
+    return f"interrupted; {_saved(folder)}"
+
+
+def _saved(folder: Path) -> str:
+    return f"step {last_step(folder) or 0:,} is saved. Go on with:\n  {resume_command(folder)}"
 
 
 def _summary(plan: PlannedRun, trained: training.Trained) -> list[str]:

@@ -47,6 +47,10 @@ class DivergenceError(RuntimeError):
     """Training that no longer moves: predictions, or every gradient, hold NaN or infinity."""
 
 
+class LostProcessError(RuntimeError):
+    """Another process of the run has ended, and this one cannot go on without it."""
+
+
 class RunBusyError(ValueError):
     """Another process trains in the folder: two would mix their logs and their checkpoints."""
 
@@ -109,6 +113,7 @@ class Session:
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
         parts = ((self.model.predictor, 1.0), (self.model.matcher, run.matching.learning_rate_factor))
         optimizer = build_optimizer(train.optimizer, parts, train.learning_rate, train.weight_decay)
+        self._refuse_uneven_data()
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
         if self.average is not None:
             self.average.to(self.fabric.device)
@@ -124,6 +129,13 @@ class Session:
         """When the run would have started had it gone on without a break."""
         self.moment = _Moment.WHOLE
         self.take_back: Callable[[], None] = lambda: None
+
+    def _refuse_uneven_data(self) -> None:
+        """With more samples in one process than in another they would end epochs, and wait, at different steps."""
+        counts = self._gather(torch.tensor([len(self.data)]))[:, 0].tolist()
+        if len(set(counts)) > 1:
+            told = ", ".join(f"{count:,}" for count in counts)
+            raise ValueError(f"the processes of this run have different data: {told} samples")
 
     def train(self, *, resume: bool) -> Trained:
         """The steps of this process, from the start or from the last checkpoint."""
@@ -163,7 +175,9 @@ class Session:
         try:
             with self.display.running(self._fraction()), self.interrupts:
                 interrupted = self._steps()
-        except BaseException:
+        except BaseException as error:
+            if self.fabric.world_size > 1 and _lost_connection(error):
+                raise LostProcessError("another process of this run has ended") from error
             self._save_last_whole_step()
             raise
         finally:
@@ -474,6 +488,15 @@ def _fabric(train: Train) -> Fabric:
     except (RuntimeError, ValueError, TypeError) as error:
         asked = f"train.accelerator {train.accelerator}, train.devices {train.devices}"
         raise SettingsError(f"{asked}: {' '.join(str(error).split())}") from error
+
+
+def _lost_connection(error: BaseException) -> bool:
+    """Whether the processes can no longer talk to each other: backends have errors of their own, or a sentence."""
+    if isinstance(error, torch.distributed.DistError):
+        return True
+    return isinstance(error, RuntimeError) and any(
+        word in str(error) for word in ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+    )
 
 
 class _Epochs(torch.utils.data.Dataset[Any]):
