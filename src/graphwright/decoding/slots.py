@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphwright.graphs import Graph, Prediction, Vocabulary
-from graphwright.graphs.graph import IntArray
+from graphwright.graphs.graph import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,13 @@ class Slots:
     presence: (b, n) bool, whether the slot is a node.
     node_labels: (b, n) int64 codes.
     edge_labels: (b, n, n) int64 codes, symmetric, 0 where there is no edge and on the diagonal.
+    attributes: (b, n, a) numbers in deviations from their means; None where nodes have none.
     """
 
     presence: Tensor
     node_labels: Tensor
     edge_labels: Tensor
+    attributes: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.presence.ndim != 2:
@@ -51,6 +53,9 @@ class Slots:
                 raise ValueError(
                     f"{name} must be {dtype} of shape {shape}, got {tensor.dtype} {tuple(tensor.shape)}"
                 )
+        numbers = self.attributes
+        if numbers is not None and (numbers.ndim != 3 or tuple(numbers.shape[:2]) != (b, n)):
+            raise ValueError(f"attributes must have shape ({b}, {n}, numbers), got {tuple(numbers.shape)}")
         loops = self.edge_labels.diagonal(dim1=1, dim2=2) != 0
         uneven = self.edge_labels != self.edge_labels.mT
         for wrong, what in ((loops, "0 on the diagonal"), (uneven, "symmetric")):
@@ -70,9 +75,12 @@ class Slots:
         """The graphs on the slots that are present, in their order."""
         presence, labels = self.presence.cpu().numpy(), self.node_labels.cpu().numpy()
         edges = self.edge_labels.cpu().numpy()
+        numbers = in_their_units(self.attributes, len(self), vocabulary)
         return [
-            Graph.from_matrix(label[here], matrix[here][:, here], vocabulary)
-            for here, label, matrix in zip(presence, labels, edges, strict=True)
+            Graph.from_matrix(
+                label[here], matrix[here][:, here], vocabulary, None if values is None else values[here]
+            )
+            for here, label, matrix, values in zip(presence, labels, edges, numbers, strict=True)
         ]
 
 
@@ -90,13 +98,29 @@ def harden(prediction: Prediction, vocabulary: Vocabulary) -> Slots:
     with torch.no_grad():
         edges = edge_logits(prediction, vocabulary)
         labels = label_logits(prediction, vocabulary)
-        for name, logits in (("presence", prediction.presence), ("node_labels", labels), ("edges", edges)):
+        for name, logits in (
+            ("presence", prediction.presence),
+            ("node_labels", labels),
+            ("edges", edges),
+            ("attributes", prediction.attributes),
+        ):
+            if logits is None:
+                continue
             missing = logits.isnan()
             if missing.any():
                 raise ValueError(f"{name} has a NaN (sample {int(missing.flatten(1).any(1).nonzero()[0])})")
         codes = edges.argmax(1)
         codes.diagonal(dim1=1, dim2=2).zero_()
-        return Slots(prediction.presence > 0, labels.argmax(2), codes)
+        return Slots(prediction.presence > 0, labels.argmax(2), codes, prediction.attributes)
+
+
+def in_their_units(
+    attributes: Tensor | None, samples: int, vocabulary: Vocabulary
+) -> Sequence[FloatArray] | Sequence[None]:
+    """For every sample the attributes (n, a) of its slots as people measure them; None without any."""
+    if attributes is None:
+        return [None] * samples
+    return list(vocabulary.in_their_units(attributes.detach().double().cpu().numpy()))
 
 
 def edge_logits(prediction: Prediction, vocabulary: Vocabulary) -> Tensor:
@@ -119,7 +143,6 @@ def label_logits(prediction: Prediction, vocabulary: Vocabulary) -> Tensor:
     return labels
 
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 _LEAST_LOG_PROBABILITY = -1e4
 """What stands for log 0: sums stay finite, and a solver can work with them."""
@@ -131,17 +154,20 @@ class Assignment:
 
     presence: (n,) bool; labels: (n,) codes; edges: (n, n) symmetric codes.
     regret: how far the score lies below that of the plain decoder; never negative.
+    attributes: (n, a) of the slots, in their units; None where nodes have none.
     """
 
     presence: BoolArray
     labels: IntArray
     edges: IntArray
     regret: float
+    attributes: FloatArray | None = None
 
     def graph(self, vocabulary: Vocabulary) -> Graph:
         """The graph on the slots present, in their order."""
         here = self.presence
-        return Graph.from_matrix(self.labels[here], self.edges[here][:, here], vocabulary)
+        attributes = None if self.attributes is None else self.attributes[here]
+        return Graph.from_matrix(self.labels[here], self.edges[here][:, here], vocabulary, attributes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +175,13 @@ class SlotScores:
     """Log-probabilities of one prediction with n slots.
 
     presence: (n, 2), absent first; labels: (n, labels); edges: (n, n, classes), symmetric, "none" first.
+    attributes: (n, a) of the slots, in their units, the same in every graph on them; None where nodes have none.
     """
 
     presence: FloatArray
     labels: FloatArray
     edges: FloatArray
+    attributes: FloatArray | None = None
 
     @property
     def slots(self) -> int:
@@ -208,7 +236,7 @@ class SlotScores:
             + self.label_regrets[here, labels[here]].sum()
             + self.edge_regrets[first, second, edges[first, second]].sum()
         )
-        return Assignment(presence, labels, edges, float(regret))
+        return Assignment(presence, labels, edges, float(regret), self.attributes)
 
 
 def slot_scores(prediction: Prediction, vocabulary: Vocabulary) -> list[SlotScores]:
@@ -217,9 +245,10 @@ def slot_scores(prediction: Prediction, vocabulary: Vocabulary) -> list[SlotScor
     presence = prediction.presence.detach().cpu().double().numpy()
     labels = label_logits(prediction, vocabulary).detach().cpu().double().numpy()
     edges = edge_logits(prediction, vocabulary).detach().cpu().double().movedim(1, -1).numpy()
+    numbers = in_their_units(prediction.attributes, len(prediction), vocabulary)
     return [
-        SlotScores(_log_softmax(np.stack([np.zeros_like(u), u], axis=1)), _log_softmax(v), _log_softmax(y))
-        for u, v, y in zip(presence, labels, edges, strict=True)
+        SlotScores(_log_softmax(np.stack([np.zeros_like(u), u], axis=1)), _log_softmax(v), _log_softmax(y), x)
+        for u, v, y, x in zip(presence, labels, edges, numbers, strict=True)
     ]
 
 
@@ -271,7 +300,7 @@ def _on_slots(scores: SlotScores, presence: BoolArray, regret: float) -> Iterato
         labels[here] = picked[: len(here)]
         edges: IntArray = np.zeros((scores.slots, scores.slots), np.int64)
         edges[first, second] = edges[second, first] = picked[len(here) :]
-        yield Assignment(presence, labels, edges, regret + extra)
+        yield Assignment(presence, labels, edges, regret + extra, scores.attributes)
 
 
 def _choices(costs: Sequence[Sequence[float]]) -> Iterator[tuple[float, list[int]]]:

@@ -25,8 +25,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from graphwright.decoding.slots import Assignment, FloatArray, SlotScores
+from graphwright.decoding.slots import Assignment, SlotScores
 from graphwright.graphs import Vocabulary
+from graphwright.graphs.graph import FloatArray
 from graphwright.graphs.molecule_structure import AROMATIC_ELEMENTS, AtomKind, usual_kinds
 from graphwright.graphs.molecules import BONDS
 

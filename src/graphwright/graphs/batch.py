@@ -21,6 +21,8 @@ class GraphBatch:
     edge_labels: (b, n, n) int64 symmetric codes, 0 where there is no edge, and at padding.
     vocabulary: the names behind the codes.
     owners: (b, k, n) bool, which of k input tokens can stand for which node, where a task knows that; else None.
+    attributes: (b, n, a) float32, those of `vocabulary.attributes` in deviations from their means, 0 at padding;
+        None where graphs have none, or they are not known.
     """
 
     mask: Tensor
@@ -28,6 +30,7 @@ class GraphBatch:
     edge_labels: Tensor
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     owners: Tensor | None = None
+    attributes: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name, given in (
@@ -57,6 +60,14 @@ class GraphBatch:
             raise ValueError(
                 f"owners must be bool of shape ({b}, k, {n}), got {owners.dtype} {tuple(owners.shape)}"
             )
+        attributes, named = self.attributes, len(self.vocabulary.attributes)
+        if attributes is not None and (
+            tuple(attributes.shape) != (b, n, named) or attributes.dtype != torch.float32
+        ):
+            raise ValueError(
+                f"attributes must be float32 of shape {(b, n, named)}, "
+                f"got {attributes.dtype} {tuple(attributes.shape)}"
+            )
         if self.mask.is_meta:
             return  # shapes without values: nothing more to check
         pairs = self.mask[:, :, None] & self.mask[:, None, :]
@@ -69,6 +80,9 @@ class GraphBatch:
         _refuse((matrix != 0) & ~pairs, "edge_labels must be 0 at padding")
         _refuse(matrix != matrix.mT, "edge_labels must be symmetric")
         _refuse(matrix.diagonal(dim1=1, dim2=2) != 0, "edge_labels must be 0 on the diagonal")
+        if attributes is not None:
+            _refuse((attributes != 0) & ~self.mask[:, :, None], "attributes must be 0 at padding")
+            _refuse(~attributes.isfinite(), "attributes must be finite")
 
     @classmethod
     def collate(
@@ -87,6 +101,11 @@ class GraphBatch:
         mask = np.zeros((len(graphs), n), bool)
         labels = np.zeros((len(graphs), n), np.int64)
         matrix = np.zeros((len(graphs), n, n), np.int64)
+        known = sum(graph.attributes is not None for graph in graphs)
+        if known not in (0, len(graphs)):
+            at = next(at for at, graph in enumerate(graphs) if graph.attributes is None)
+            raise ValueError(f"graphs[{at}] has no attributes, others have")
+        measured = np.zeros((len(graphs), n, len(vocabulary.attributes)), np.float32)
         for at, graph in enumerate(graphs):
             if graph.vocabulary != vocabulary:
                 raise ValueError(
@@ -99,7 +118,15 @@ class GraphBatch:
             first, second = graph.edges.T
             matrix[at, first, second] = graph.edge_labels
             matrix[at, second, first] = graph.edge_labels
-        return cls(torch.from_numpy(mask), torch.from_numpy(labels), torch.from_numpy(matrix), vocabulary)
+            if graph.attributes is not None:
+                measured[at, : graph.size] = vocabulary.standardised(graph.attributes)
+        return cls(
+            torch.from_numpy(mask),
+            torch.from_numpy(labels),
+            torch.from_numpy(matrix),
+            vocabulary,
+            attributes=torch.from_numpy(measured) if known else None,
+        )
 
     def __len__(self) -> int:
         return self.mask.shape[0]
@@ -109,7 +136,11 @@ class GraphBatch:
             raise IndexError(f"graph {index} of a batch of {len(self)}")
         size = int(self.mask[index].sum())
         labels, matrix = self.node_labels[index, :size], self.edge_labels[index, :size, :size]
-        return Graph.from_matrix(labels.cpu().numpy(), matrix.cpu().numpy(), self.vocabulary)
+        attributes = None
+        if self.attributes is not None:
+            standardised = self.attributes[index, :size].double().cpu().numpy()
+            attributes = self.vocabulary.in_their_units(standardised)
+        return Graph.from_matrix(labels.cpu().numpy(), matrix.cpu().numpy(), self.vocabulary, attributes)
 
     def graphs(self) -> list[Graph]:
         """The graphs, without padding."""
@@ -166,6 +197,7 @@ class GraphBatch:
             node_labels=self.node_labels.to(device),
             edge_labels=self.edge_labels.to(device),
             owners=None if self.owners is None else self.owners.to(device),
+            attributes=None if self.attributes is None else self.attributes.to(device),
         )
 
     def select(self, samples: Tensor) -> GraphBatch:
@@ -176,6 +208,7 @@ class GraphBatch:
             node_labels=self.node_labels[samples],
             edge_labels=self.edge_labels[samples],
             owners=None if self.owners is None else self.owners[samples],
+            attributes=None if self.attributes is None else self.attributes[samples],
         )
 
     def pad(self, capacity: int) -> GraphBatch:
@@ -190,6 +223,7 @@ class GraphBatch:
             node_labels=grow(self.node_labels, (0, extra)),
             edge_labels=grow(self.edge_labels, (0, extra, 0, extra)),
             owners=None if self.owners is None else grow(self.owners, (0, extra)),
+            attributes=None if self.attributes is None else grow(self.attributes, (0, 0, 0, extra)),
         )
 
     def unpad(self) -> GraphBatch:
@@ -201,6 +235,7 @@ class GraphBatch:
             node_labels=self.node_labels[:, :n],
             edge_labels=self.edge_labels[:, :n, :n],
             owners=None if self.owners is None else self.owners[:, :, :n],
+            attributes=None if self.attributes is None else self.attributes[:, :n],
         )
 
     def permute(self, order: Tensor) -> GraphBatch:
@@ -223,11 +258,15 @@ class GraphBatch:
         owners = self.owners
         if owners is not None:
             owners = owners.gather(2, order[:, None, :].expand(-1, owners.shape[1], -1))
+        attributes = self.attributes
+        if attributes is not None:
+            attributes = attributes.gather(1, order[:, :, None].expand(-1, -1, attributes.shape[2]))
         return replace(
             self,
             node_labels=self.node_labels.gather(1, order),
             edge_labels=self.edge_labels.gather(1, rows).gather(2, columns),
             owners=owners,
+            attributes=attributes,
         )
 
 
@@ -269,6 +308,7 @@ class Prediction:
     node_labels: (b, n, labels) logits V; None for graphs without node labels.
     diffusion: (b, n, labels) predicted D = A F; None without feature diffusion.
     known: (b, k) logits of graphs that are known beforehand, as wholes; None from a predictor that knows none.
+    attributes: (b, n, a) the nodes' numbers in deviations from their means; None for graphs without any.
     """
 
     presence: Tensor
@@ -276,6 +316,7 @@ class Prediction:
     node_labels: Tensor | None = None
     diffusion: Tensor | None = None
     known: Tensor | None = None
+    attributes: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.presence.ndim != 2:
@@ -287,6 +328,7 @@ class Prediction:
             ("node_labels", self.node_labels),
             ("diffusion", self.diffusion),
             ("known", self.known),
+            ("attributes", self.attributes),
         ):
             if tensor is not None and tensor.dtype != self.presence.dtype:
                 raise ValueError(f"{name} is {tensor.dtype}, presence {self.presence.dtype}")
@@ -305,6 +347,9 @@ class Prediction:
         for name, tensor in (("node_labels", self.node_labels), ("diffusion", self.diffusion)):
             if tensor is not None and (tensor.ndim != 3 or tuple(tensor.shape[:2]) != (b, n)):
                 raise ValueError(f"{name} must have shape ({b}, {n}, labels), got {tuple(tensor.shape)}")
+        numbers = self.attributes
+        if numbers is not None and (numbers.ndim != 3 or tuple(numbers.shape[:2]) != (b, n)):
+            raise ValueError(f"attributes must have shape ({b}, {n}, numbers), got {tuple(numbers.shape)}")
         if self.known is not None and (self.known.ndim != 2 or len(self.known) != b):
             raise ValueError(f"known must have shape ({b}, graphs), got {tuple(self.known.shape)}")
 

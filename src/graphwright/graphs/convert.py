@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from graphwright.graphs.graph import Graph, Vocabulary
+import numpy as np
+
+from graphwright.graphs.graph import Attribute, FloatArray, Graph, Vocabulary
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
 def to_networkx(graph: Graph) -> nx.Graph[int]:
-    """A `networkx.Graph` on 0..n-1 with a `label` (name) on every node and edge."""
+    """A `networkx.Graph` on 0..n-1 with a `label` (name) on every node and edge, and the nodes' attributes."""
     import networkx as nx
 
     result: nx.Graph[int] = nx.Graph()
-    result.add_nodes_from((node, {"label": name}) for node, name in enumerate(graph.node_names))
+    labelled = zip(graph.node_names, node_fields(graph), strict=True)
+    result.add_nodes_from((node, {"label": name} | fields) for node, (name, fields) in enumerate(labelled))
     result.add_edges_from(
         (i, j, {"label": name}) for (i, j), name in zip(graph.edges.tolist(), graph.edge_names, strict=True)
     )
@@ -26,26 +30,29 @@ def to_networkx(graph: Graph) -> nx.Graph[int]:
 
 
 def from_networkx(source: nx.Graph[Any], vocabulary: Vocabulary | None = None) -> Graph:
-    """A graph from a `networkx.Graph`, nodes in its own order; their `label`, if any, names them."""
+    """A graph from a `networkx.Graph`, nodes in its own order; their `label`, if any, names them.
+
+    Further numbers, or lists of them, that all nodes have are attributes: those that the vocabulary names, or all.
+    """
     if source.is_directed() or source.is_multigraph():
         raise ValueError("only undirected graphs without parallel edges are supported")
     position = {node: at for at, node in enumerate(source.nodes)}
     ends = [(position[i], position[j]) for i, j in source.edges]
-    return _build(
-        [data.get("label") for _, data in source.nodes(data=True)],
-        ends,
-        [data.get("label") for *_, data in source.edges(data=True)],
-        vocabulary,
-    )
+    nodes = [dict(data) for _, data in source.nodes(data=True)]
+    return _build(nodes, ends, [data.get("label") for *_, data in source.edges(data=True)], vocabulary)
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
-    """Node-link form, as networkx writes it: `nodes` (id, label) and `edges` (source, target, label)."""
+    """Node-link form, as networkx writes it: `nodes` (id, label) and `edges` (source, target, label).
+
+    Attributes are further fields of the nodes, the numbers of a vector a list.
+    """
+    labelled = zip(graph.node_names, node_fields(graph), strict=True)
     return {
         "directed": False,
         "multigraph": False,
         "graph": {},
-        "nodes": [{"id": node, "label": name} for node, name in enumerate(graph.node_names)],
+        "nodes": [{"id": node, "label": name} | fields for node, (name, fields) in enumerate(labelled)],
         "edges": [
             {"source": i, "target": j, "label": name}
             for (i, j), name in zip(graph.edges.tolist(), graph.edge_names, strict=True)
@@ -54,7 +61,10 @@ def to_json(graph: Graph) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any], vocabulary: Vocabulary | None = None) -> Graph:
-    """A graph from node-link JSON; `edges` may be called `links`, as older networkx does."""
+    """A graph from node-link JSON; `edges` may be called `links`, as older networkx does.
+
+    Attributes as in `from_networkx`.
+    """
     if not isinstance(data, Mapping):
         raise ValueError(f"node-link data must be an object, got {type(data).__name__}")
     if data.get("directed") or data.get("multigraph"):
@@ -74,13 +84,76 @@ def from_json(data: Mapping[str, Any], vocabulary: Vocabulary | None = None) -> 
             if node not in position:
                 raise ValueError(f"{links}[{at}] names node {node!r}, which is not in nodes")
         ends.append((position[pair[0]], position[pair[1]]))
-    return _build([node.get("label") for node in nodes], ends, [edge.get("label") for edge in edges], vocabulary)
+    return _build(nodes, ends, [edge.get("label") for edge in edges], vocabulary)
 
 
 def _build(
-    labels: list[Any], ends: list[tuple[int, int]], edge_labels: list[Any], vocabulary: Vocabulary | None
+    nodes: Sequence[Mapping[str, Any]],
+    ends: list[tuple[int, int]],
+    edge_labels: list[Any],
+    vocabulary: Vocabulary | None,
 ) -> Graph:
-    return Graph.build(_names(labels, "nodes") or len(labels), ends, _names(edge_labels, "edges"), vocabulary)
+    labels, joins = _names([node.get("label") for node in nodes], "nodes"), _names(edge_labels, "edges")
+    measured = measurements(nodes)
+    if vocabulary is not None:
+        graph = Graph.build(labels or len(nodes), ends, joins, vocabulary)
+        if not vocabulary.attributes or not measured:
+            return graph
+        # By name, in the vocabulary's order.
+        own = Vocabulary(vocabulary.nodes, vocabulary.edges, tuple(map(Attribute, measured)))
+        values = Graph(graph.node_labels, graph.edges, graph.edge_labels, own, _columns(measured))
+        return values.with_vocabulary(vocabulary)
+    named = Vocabulary.of(labels or (), joins or ())
+    named = Vocabulary(named.nodes, named.edges, tuple(map(Attribute, measured)))
+    return Graph.build(labels or len(nodes), ends, joins, named, _columns(measured) if measured else None)
+
+
+VECTOR_NUMBER = re.compile(r"(.+)\[(\d+)\]")
+"""The name of a number that is part of a vector."""
+
+
+def node_fields(graph: Graph) -> list[dict[str, float | list[float]]]:
+    """The attributes of every node by name, those of a vector together."""
+    if graph.attributes is None:
+        return [{} for _ in range(graph.size)]
+    rows = []
+    for values in graph.attributes.tolist():
+        row: dict[str, Any] = {}
+        for name, value in zip(graph.vocabulary.attribute_names, values, strict=True):
+            part = VECTOR_NUMBER.fullmatch(name)
+            if part is None:
+                row[name] = value
+            else:
+                row.setdefault(part[1], []).append(value)
+        rows.append(row)
+    return rows
+
+
+def measurements(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """The numbers that all nodes have beside id and label, by name: a value for every node."""
+    rows = [_measured(node, f"nodes[{at}]") for at, node in enumerate(nodes)]
+    common = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
+    return {name: [row[name] for row in rows] for name in common}
+
+
+def _measured(node: Mapping[str, Any], where: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for field, value in node.items():
+        if field in ("id", "label") or not isinstance(field, str) or not field:
+            continue
+        plain = value.tolist() if isinstance(value, np.ndarray) else value
+        several = isinstance(plain, list | tuple)
+        for at, each in enumerate(plain if several else [plain]):
+            if isinstance(each, bool) or not isinstance(each, Real):
+                break
+            if not math.isfinite(each):
+                raise ValueError(f"{where}.{field} is {each}")
+            found[f"{field}[{at}]" if several else field] = float(each)
+    return found
+
+
+def _columns(measured: Mapping[str, list[float]]) -> FloatArray:
+    return np.array(list(measured.values()), np.float64).T
 
 
 def _names(labels: list[Any], field: str) -> list[str] | None:

@@ -22,12 +22,33 @@ if TYPE_CHECKING:
 PALETTE = ("#4C78A8", "#F58518", "#54A24B", "#E45756", "#72B7B2", "#B279A2", "#EECA3B", "#9D755D")
 
 
+POSITIONS = (("x", "y", "z"), *(tuple(f"{name}[{at}]" for at in range(3)) for name in ("position", "pos")))
+"""Attributes that say where a node is; with the third of them it is in no plane."""
+
+
+def positions_of(graph: Graph) -> NDArray[np.float64] | None:
+    """(n, 2) where the nodes are by their own attributes, in [-1, 1]; None where they do not say."""
+    names = graph.vocabulary.attribute_names
+    plane = next(([x, y] for x, y, z in POSITIONS if x in names and y in names and z not in names), None)
+    if plane is None or graph.attributes is None:
+        return None
+    points = graph.attributes[:, [names.index(name) for name in plane]]
+    if not len(points):
+        return points
+    low, high = points.min(0), points.max(0)
+    span = float((high - low).max()) / 2
+    return np.asarray((points - (low + high) / 2) / (span if span > 0 else 1), np.float64)
+
+
 def layout(graph: Graph) -> NDArray[np.float64]:
-    """(n, 2) positions in [-1, 1]: neighbours close, the rest apart (Kamada and Kawai)."""
+    """(n, 2) positions in [-1, 1]: the nodes' own, or neighbours close, the rest apart (Kamada and Kawai)."""
     import networkx as nx
 
     if graph.size == 0:
         return np.zeros((0, 2))
+    own = positions_of(graph)
+    if own is not None:
+        return own
     pieces = to_networkx(graph)
     # A far but finite distance between components keeps the stress finite.
     distances = {node: dict.fromkeys(pieces, graph.size**0.5 + 1) for node in pieces}

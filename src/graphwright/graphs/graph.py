@@ -12,11 +12,30 @@ from numpy.typing import ArrayLike, NDArray
 
 NO_EDGE = "none"
 """Name of edge class 0, in every edge vocabulary."""
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A number that every node has beside its label, and the mean and deviation that it is learnt in.
+
+    `name[0]`, `name[1]`, .. are the numbers of a vector called name.
+    """
+
+    name: str
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name in ("", "id", "label"):
+            raise ValueError(f"an attribute's name must be text other than id and label, got {self.name!r}")
+        if not (np.isfinite(self.mean) and np.isfinite(self.deviation) and self.deviation > 0):
+            raise ValueError(f"attribute {self.name} has mean {self.mean} and deviation {self.deviation}")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Node-label names and edge-label names; a label's code is its position.
+    """Node-label names and edge-label names; a label's code is its position. And the numbers that nodes have.
 
     Edge class 0 is always "none" (the pair is not joined), so that one categorical variable per pair says
     both whether there is an edge and which.
@@ -24,6 +43,7 @@ class Vocabulary:
 
     nodes: tuple[str, ...] = ("node",)
     edges: tuple[str, ...] = (NO_EDGE, "edge")
+    attributes: tuple[Attribute, ...] = ()
 
     def __post_init__(self) -> None:
         for kind in ("nodes", "edges"):
@@ -41,6 +61,32 @@ class Vocabulary:
             raise ValueError(f"vocabulary.edges must start with {NO_EDGE!r}, got {self.edges[0]!r}")
         if len(self.edges) < 2:
             raise ValueError(f"vocabulary.edges must name a class besides {NO_EDGE!r}")
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        twice = sorted({name for name in self.attribute_names if self.attribute_names.count(name) > 1})
+        if twice:
+            raise ValueError(f"vocabulary.attributes names {twice[0]!r} twice")
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """In the order of the columns of `Graph.attributes`."""
+        return tuple(each.name for each in self.attributes)
+
+    def standardised(self, attributes: FloatArray) -> FloatArray:
+        """(..., a) attributes in deviations from their means."""
+        mean, deviation = self._scales
+        return (attributes - mean) / deviation
+
+    def in_their_units(self, standardised: FloatArray) -> FloatArray:
+        """(..., a) what `standardised` was made of."""
+        mean, deviation = self._scales
+        return standardised * deviation + mean
+
+    @cached_property
+    def _scales(self) -> tuple[FloatArray, FloatArray]:
+        return (
+            np.array([each.mean for each in self.attributes], np.float64),
+            np.array([each.deviation for each in self.attributes], np.float64),
+        )
 
     @classmethod
     def of(cls, node_names: Iterable[str], edge_names: Iterable[str]) -> Vocabulary:
@@ -93,14 +139,18 @@ class Graph:
     node_labels: (n,) codes in `vocabulary.nodes`.
     edges: (e, 2) node pairs, each once, smaller index first, sorted.
     edge_labels: (e,) codes in `vocabulary.edges`, never 0.
+    attributes: (n, a) the numbers that `vocabulary.attributes` names, in their units; None where there are none,
+        or where they are not known.
 
-    The arrays are read-only. `==` compares node by node; `graphs.is_isomorphic` forgets the order.
+    The arrays are read-only. `==` compares labels and edges node by node, `graphs.is_isomorphic` in any order.
+    Attributes are measured, and no two measurements are equal: a metric says how far they are apart.
     """
 
     node_labels: IntArray
     edges: IntArray
     edge_labels: IntArray
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    attributes: FloatArray | None = None
 
     def __post_init__(self) -> None:
         labels = _integers(self.node_labels, "node_labels", (-1,))
@@ -123,6 +173,8 @@ class Graph:
         for name, array in (("node_labels", labels), ("edges", edges), ("edge_labels", edge_labels)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        if self.attributes is not None:
+            object.__setattr__(self, "attributes", _numbers(self.attributes, len(labels), self.vocabulary))
 
     @classmethod
     def build(
@@ -131,11 +183,12 @@ class Graph:
         edges: ArrayLike = (),
         edge_labels: Sequence[str] | None = None,
         vocabulary: Vocabulary | None = None,
+        attributes: ArrayLike | None = None,
     ) -> Graph:
         """A graph from label names (or a number of unlabelled nodes) and an edge list.
 
         Without a vocabulary, one is made of the names given. With one, labels may be left out only where it
-        offers a single choice.
+        offers a single choice. attributes: (n, a), which only a vocabulary can name.
         """
         pairs = _integers(edges, "edges", (-1, 2))
         if isinstance(labels, np.integer):
@@ -151,11 +204,16 @@ class Graph:
         if edge_labels is None:
             edge_names = _only(vocabulary.edges[1:], len(pairs), "edge_labels")
         nodes, joins = vocabulary.node_codes(names), vocabulary.edge_codes(edge_names)
-        return cls(np.array(nodes, np.int64), pairs, np.array(joins, np.int64), vocabulary)
+        values = None if attributes is None else np.asarray(attributes, np.float64)
+        return cls(np.array(nodes, np.int64), pairs, np.array(joins, np.int64), vocabulary, values)
 
     @classmethod
     def from_matrix(
-        cls, node_labels: ArrayLike, edge_matrix: ArrayLike, vocabulary: Vocabulary | None = None
+        cls,
+        node_labels: ArrayLike,
+        edge_matrix: ArrayLike,
+        vocabulary: Vocabulary | None = None,
+        attributes: FloatArray | None = None,
     ) -> Graph:
         """A graph from node codes (n,) and a symmetric matrix (n, n) of edge codes, 0 where there is none."""
         vocabulary = vocabulary or Vocabulary()
@@ -172,7 +230,7 @@ class Graph:
         if len(loops):
             raise ValueError(f"edge_matrix joins node {loops[0]} to itself")
         edges = np.argwhere(np.triu(matrix, 1))
-        return cls(labels, edges, matrix[edges[:, 0], edges[:, 1]], vocabulary)
+        return cls(labels, edges, matrix[edges[:, 0], edges[:, 1]], vocabulary, attributes)
 
     @property
     def size(self) -> int:
@@ -203,7 +261,13 @@ class Graph:
         if not np.array_equal(np.sort(indices), np.arange(self.size)):
             raise ValueError(f"order is not a permutation of 0..{self.size - 1}")
         position = np.argsort(indices)
-        return Graph(self.node_labels[indices], position[self.edges], self.edge_labels, self.vocabulary)
+        return Graph(
+            self.node_labels[indices],
+            position[self.edges],
+            self.edge_labels,
+            self.vocabulary,
+            self._attributes_at(indices),
+        )
 
     def subgraph(self, nodes: ArrayLike) -> Graph:
         """The graph induced on `nodes`, in that order."""
@@ -212,15 +276,28 @@ class Graph:
         if len(np.unique(indices)) < len(indices):
             raise ValueError(f"nodes names a node twice: {indices.tolist()}")
         matrix = self.edge_matrix()[np.ix_(indices, indices)]
-        return Graph.from_matrix(self.node_labels[indices], matrix, self.vocabulary)
+        return Graph.from_matrix(self.node_labels[indices], matrix, self.vocabulary, self._attributes_at(indices))
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Graph:
-        """The same graph, by name, under another vocabulary: what a batch of graphs built apart needs."""
-        return Graph.build(self.node_names, self.edges, self.edge_names, vocabulary)
+        """The same graph, by name, under another vocabulary: what a batch of graphs built apart needs.
+
+        Attributes that the other does not name are dropped; those that it names must be there, if any are.
+        """
+        values = self.attributes if vocabulary.attributes else None
+        if values is not None and vocabulary.attribute_names != self.vocabulary.attribute_names:
+            columns = {name: at for at, name in enumerate(self.vocabulary.attribute_names)}
+            for name in vocabulary.attribute_names:
+                if name not in columns:
+                    raise ValueError(f"there is no attribute {name!r} among {tuple(columns)}")
+            values = values[:, [columns[name] for name in vocabulary.attribute_names]]
+        return Graph.build(self.node_names, self.edges, self.edge_names, vocabulary, values)
+
+    def _attributes_at(self, nodes: IntArray) -> FloatArray | None:
+        return None if self.attributes is None else self.attributes[nodes]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor: numpy forgets that an array was read-only when it is pickled or copied.
-        return Graph, (self.node_labels, self.edges, self.edge_labels, self.vocabulary)
+        return Graph, (self.node_labels, self.edges, self.edge_labels, self.vocabulary, self.attributes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -239,8 +316,15 @@ class Graph:
         named = len(self.vocabulary.edges) > 2
         pairs = zip(self.edges.tolist(), self.edge_names, strict=True)
         edges = ", ".join(f"{i}-{j} {name}" if named else f"{i}-{j}" for (i, j), name in pairs)
-        nodes = ", ".join(f"{at} {name}" for at, name in enumerate(self.node_names))
+        nodes = ", ".join(f"{at} {name}{self._measured(at)}" for at, name in enumerate(self.node_names))
         return f"nodes {nodes or 'none'}; edges {edges or 'none'}"
+
+    def _measured(self, node: int) -> str:
+        """A node's attributes in brackets; nothing where there are none."""
+        if self.attributes is None:
+            return ""
+        values = zip(self.vocabulary.attribute_names, self.attributes[node].tolist(), strict=True)
+        return f" ({', '.join(f'{name} {value:.4g}' for name, value in values)})"
 
     def __repr__(self) -> str:
         return f"Graph({self.size} nodes, {len(self.edges)} edges)"
@@ -270,6 +354,21 @@ def _integers(values: Any, name: str, shape: tuple[int, ...]) -> IntArray:
         at = tuple(wrong[0].tolist())
         raise ValueError(f"{name}{list(at)} is {array[at]}, which is not an integer below 2**53")
     return np.array(array, np.int64)
+
+
+def _numbers(values: Any, nodes: int, vocabulary: Vocabulary) -> FloatArray:
+    """The attributes of nodes as a fresh, read-only array, or an error that names what is wrong."""
+    array = np.array(values, np.float64)
+    shape = (nodes, len(vocabulary.attributes))
+    if array.shape != shape:
+        named = ", ".join(vocabulary.attribute_names) or "none"
+        raise ValueError(f"attributes must have shape {shape} (the vocabulary names {named}), got {array.shape}")
+    wrong = np.argwhere(~np.isfinite(array))
+    if len(wrong):
+        node, column = wrong[0].tolist()
+        raise ValueError(f"attribute {vocabulary.attribute_names[column]} of node {node} is {array[node, column]}")
+    array.setflags(write=False)
+    return array
 
 
 def _only(names: tuple[str, ...], count: int, argument: str) -> list[str]:

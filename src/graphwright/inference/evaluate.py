@@ -102,10 +102,12 @@ def evaluate_predictor(
             advance(len(target))
     finally:
         predictor.train(was_training)
+    measured = bool(slots) and slots[0].attributes is not None
     joined = Slots(
         torch.cat([part.presence for part in slots]),
         torch.cat([part.node_labels for part in slots]),
         torch.cat([part.edge_labels for part in slots]),
+        torch.cat([part.attributes for part in slots if part.attributes is not None]) if measured else None,
     )
     predicted = joined.graphs(vocabulary) if rank is None else [each.candidates[0].graph for each in ranked]
     report = evaluate_graphs(predicted, targets, AlignedSlots(joined, torch.cat(assignments)))

@@ -46,6 +46,9 @@ def build_predictor(run: Run, known_parts: Bags | None = None) -> GraphPredictor
         parts = known_parts or Bags.single(model.known_graphs)
         recogniser = Recogniser(model.encoder_width, parts)
     if model.kind is ModelKind.RELATIONFORMER:
+        if task.vocabulary.attributes:
+            named = ", ".join(task.vocabulary.attribute_names)
+            raise ValueError(f"model.kind {model.kind} predicts no numbers of nodes, and {task.name} has {named}")
         relation_head = RelationHead(model.width, model.head_width, task.vocabulary)
         return GraphPredictor(encoder, RelationDecoder(*sizes), relation_head, recogniser)
     decoder = (

@@ -13,10 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from graphwright.decoding.candidates import Candidate, Candidates, most_probable
-from graphwright.decoding.slots import BoolArray, FloatArray, SlotScores, harden, slot_scores
+from graphwright.decoding.slots import BoolArray, SlotScores, harden, slot_scores
 from graphwright.decoding.valence import Formula
 from graphwright.graphs import GraphBatch, Prediction, Vocabulary
 from graphwright.graphs.batch import without_self_loops
+from graphwright.graphs.graph import FloatArray
 from graphwright.known.library import Codes, Contents, Library, check_recognised
 from graphwright.transport import (
     Divergence,

@@ -36,7 +36,9 @@ class Library:
     def of(cls, graphs: Iterable[Graph], slots: int) -> Library:
         """The graphs, each once however often it comes, without those that have no node or too many."""
         distinct = DistinctGraphs()
-        indices = [distinct.add(graph) for graph in graphs if 0 < graph.size <= slots]
+        # Known are labels and edges: the numbers of one sample's nodes are not those of another's.
+        plain = (replace(graph, attributes=None) for graph in graphs)
+        indices = [distinct.add(graph) for graph in plain if 0 < graph.size <= slots]
         if not indices:
             raise ValueError(f"there is no graph of 1 to {slots} nodes to choose from")
         return cls(tuple(distinct.graphs), GraphBatch.collate(distinct.graphs, slots), np.bincount(indices))

@@ -50,10 +50,10 @@ def label_cost(logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     return -logits.log_softmax(2).gather(2, chosen) * _per_node(mask)
 
 
-def diffusion_cost(predicted: Tensor, diffused: Tensor, mask: Tensor) -> Tensor:
-    """(1/m) w_j |G_i - D_j|^2, squared error of the neighbours' labels. (b, n, l), (b, n, l) -> (b, n, n)."""
-    squares = predicted.square().sum(2)[:, :, None] + diffused.square().sum(2)[:, None, :]
-    distance = squares - 2 * predicted @ diffused.mT
+def squared_error_cost(predicted: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """(1/m) w_j |G_i - D_j|^2, of the neighbours' labels or of attributes. (b, n, l), (b, n, l) -> (b, n, n)."""
+    squares = predicted.square().sum(2)[:, :, None] + target.square().sum(2)[:, None, :]
+    distance = squares - 2 * predicted @ target.mT
     return distance.clamp_min(0) * _per_node(mask)
 
 
@@ -140,6 +140,8 @@ class LossSettings:
     """Weight of the penalty on the plan's marginals; 0 turns it off."""
     diffusion: Weight = 1.0
     """Weight of the neighbours' summed labels, where the task predicts them."""
+    attributes: Weight = 1.0
+    """Weight of the squared error of nodes' numbers, in deviations, where nodes have any."""
     recognition: Weight = 0.0
     """Weight of which training graph it is as a whole, where graphs come again and again; 0: not asked."""
     divergence: Divergence = Divergence.CROSS_ENTROPY
@@ -248,7 +250,15 @@ def _diffusion(prediction: Prediction, target: GraphBatch, _: LossSettings) -> C
     if prediction.diffusion is None:
         return None
     dtype = prediction.presence.dtype
-    return diffusion_cost(prediction.diffusion, target.diffused_labels(dtype), target.node_mask(dtype))
+    return squared_error_cost(prediction.diffusion, target.diffused_labels(dtype), target.node_mask(dtype))
+
+
+@LOSS_TERMS.register("attributes")
+def _attributes(prediction: Prediction, target: GraphBatch, _: LossSettings) -> Cost:
+    if prediction.attributes is None or target.attributes is None:
+        return None
+    dtype = prediction.presence.dtype
+    return squared_error_cost(prediction.attributes, target.attributes.to(dtype), target.node_mask(dtype))
 
 
 @LOSS_TERMS.register("adjacency")
@@ -342,11 +352,14 @@ def _check(prediction: Prediction, target: GraphBatch) -> None:
         raise ValueError(f"prediction.edges has no classes, the target's vocabulary has {edges}")
     if prediction.node_labels is None and nodes > 1:
         raise ValueError(f"prediction.node_labels is missing, the target's vocabulary has {nodes} labels")
+    if prediction.attributes is None and target.attributes is not None:
+        raise ValueError(f"prediction.attributes is missing, the target has {target.attributes.shape[2]}")
     for name, tensor, axis, classes in (
         ("presence", prediction.presence, 1, prediction.capacity),
         ("edges", prediction.edges, 1, edges if prediction.edges.ndim == 4 else prediction.capacity),
         ("node_labels", prediction.node_labels, 2, nodes),
         ("diffusion", prediction.diffusion, 2, nodes),
+        ("attributes", prediction.attributes, 2, len(target.vocabulary.attributes)),
     ):
         if tensor is None:
             continue

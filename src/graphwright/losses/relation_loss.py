@@ -39,6 +39,8 @@ def relation_loss(
     if (len(target), target.capacity) != (b, n):
         raise ValueError(f"prediction has {b} graphs of {n} slots, target {len(target)} of {target.capacity}")
     vocabulary = target.vocabulary
+    if vocabulary.attributes:
+        raise ValueError("Relationformer predicts no attributes of nodes, and the target has some")
     for name, given, known in (
         ("node_labels", logits.shape[2] - 1, len(vocabulary.nodes)),
         ("edges", relation_logits.shape[1], len(vocabulary.edges)),

@@ -59,6 +59,8 @@ class AlignedErrors:
     edges: pairs of real target nodes, each once, whose slots are joined otherwise, be they present or not.
     unseen: edges that the decoded graph has wrong and the three above do not look at: between present slots of
         which one meets padding, and between target nodes of which one has an absent slot.
+    attributes: (b,) float64, root mean squared error of the real target nodes' attributes, in deviations of the
+        training data; a node whose slot is absent counts as if the mean had been predicted. None without any.
 
     Of the graph decoded from the slots present, `exact` implies that it is isomorphic to the target, and its
     edit distance is at most `edit + unseen`, since this alignment costs no more than that. It is at most `edit`
@@ -69,6 +71,7 @@ class AlignedErrors:
     labels: Tensor
     edges: Tensor
     unseen: Tensor
+    attributes: Tensor | None = None
 
     @property
     def edit(self) -> Tensor:
@@ -129,7 +132,16 @@ def aligned_errors(aligned: AlignedSlots, targets: GraphBatch) -> AlignedErrors:
         labels=((labels != targets.node_labels) & real).sum(1),
         edges=((edges != targets.edge_labels) & both).sum((1, 2)) // 2,
         unseen=(decoded | lost).sum((1, 2)) // 2,
+        attributes=_attribute_error(slots, order, presence, targets),
     )
+
+
+def _attribute_error(slots: Slots, order: Tensor, presence: Tensor, targets: GraphBatch) -> Tensor | None:
+    if slots.attributes is None or targets.attributes is None:
+        return None
+    predicted = slots.attributes.gather(1, order[:, :, None].expand(-1, -1, slots.attributes.shape[2])).double()
+    error = (predicted * presence[:, :, None] - targets.attributes).square().mean(2)
+    return ((error * targets.mask).sum(1) / targets.sizes.clamp_min(1)).sqrt()
 
 
 def decoded_alignments(aligned: AlignedSlots, sizes: list[int]) -> list[IntArray]:

@@ -103,7 +103,8 @@ class Report:
     isomorphic: the same labelled graph. isomorphic_skeleton: the same but for edge labels.
     edit: edit distance, the best found. edit_lower_bound: equal to it where it is proved.
     size_correct: as many nodes. node_accuracy, edge_precision, edge_recall: shares, see `Agreement`.
-    aligned_edit, aligned_exact: see `AlignedErrors`; None where no alignment was given.
+    aligned_edit, aligned_exact, attribute_error: see `AlignedErrors`; None where no alignment was given, the last
+        also where nodes have no attributes.
     predicted, targets: the graphs, m each.
     groups: names of samples that belong together, for the intervals; None where all are independent.
     """
@@ -120,6 +121,7 @@ class Report:
     targets: Sequence[Graph]
     aligned_edit: IntArray | None = None
     aligned_exact: BoolArray | None = None
+    attribute_error: ShareArray | None = None
     groups: Sequence[Hashable] | None = None
 
     def __len__(self) -> int:
@@ -190,6 +192,7 @@ def evaluate_graphs(
         targets=targets,
         aligned_edit=None if errors is None else errors.edit.cpu().numpy(),
         aligned_exact=None if errors is None else errors.exact.cpu().numpy(),
+        attribute_error=None if errors is None or errors.attributes is None else errors.attributes.cpu().numpy(),
         groups=groups,
     )
 

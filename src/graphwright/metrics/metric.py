@@ -130,5 +130,12 @@ for entry in (
         Better.HIGHER,
         lambda report: report.isomorphic_skeleton,
     ),
+    Metric(
+        "attribute_error",
+        "error of nodes' numbers (root mean square)",
+        "deviations",
+        Better.LOWER,
+        lambda report: report.attribute_error,
+    ),
 ):
     METRICS.add(entry)

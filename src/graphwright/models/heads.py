@@ -10,7 +10,7 @@ from graphwright.models.arithmetic import Linear, at_least_float32
 
 
 class GraphHead(nn.Module):
-    """MLPs for presence, node labels, optional diffusion, and edges from x_i + x_j, symmetric by construction.
+    """MLPs for presence, node labels, attributes, optional diffusion, and edges from x_i + x_j, symmetric.
 
     With `product` pairs are also told W x_i * W x_j: whether two slots agree is a sum's sign pattern only through
     many hidden units, and one product.
@@ -22,6 +22,8 @@ class GraphHead(nn.Module):
         self.presence = mlp(width, hidden, 1)
         self.labels = mlp(width, hidden, labels) if labels > 1 else None
         self.diffusion = mlp(width, hidden, labels) if diffusion else None
+        numbers = len(vocabulary.attributes)
+        self.attributes = mlp(width, hidden, numbers) if numbers else None
         # The first layer is linear in x_i + x_j, so it is applied before the sum, n times instead of n^2.
         self.pair_input = Linear(width, hidden)
         self.pair_factor = Linear(width, hidden) if product else None
@@ -48,6 +50,7 @@ class GraphHead(nn.Module):
             edges=edges[..., 0] if edges.shape[3] == 1 else edges.permute(0, 3, 1, 2),
             node_labels=None if self.labels is None else at_least_float32(self.labels(states)),
             diffusion=None if self.diffusion is None else at_least_float32(self.diffusion(states)),
+            attributes=None if self.attributes is None else at_least_float32(self.attributes(states)),
         )
 
 

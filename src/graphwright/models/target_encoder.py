@@ -136,9 +136,9 @@ class NodeEncoder(nn.Module, ABC):
 class TargetEncoder(NodeEncoder):
     """Relational GIN: x <- x + MLP((1 + e) y + sum over labels c of A_c W_c y), y = norm(x).
 
-    x starts as the node's label plus, where `positions` > 0, its Laplacian encoding. Without it the encoder is
-    permutation equivariant: nodes that an automorphism exchanges get the same state. The encoding breaks that
-    symmetry (appendix B.2).
+    x starts as the node's label and attributes plus, where `positions` > 0, its Laplacian encoding. Without it the
+    encoder is permutation equivariant: nodes that an automorphism exchanges get the same state. The encoding
+    breaks that symmetry (appendix B.2).
     """
 
     def __init__(
@@ -156,6 +156,8 @@ class TargetEncoder(NodeEncoder):
         self.positions = positions
         self.random_signs = random_signs
         self.place = Linear(positions, width, bias=False) if positions else None
+        numbers = len(vocabulary.attributes)
+        self.attributes = Linear(numbers, width, bias=False) if numbers else None
         self.layers = nn.ModuleList(
             _Layer(width, relations=len(vocabulary.edges) - 1, dropout=dropout) for _ in range(layers)
         )
@@ -174,6 +176,10 @@ class TargetEncoder(NodeEncoder):
             if self.training and self.random_signs:
                 encoding = flip_signs(encoding)
             states = states + self.place(encoding.flatten(0, 1)[rows])
+        if self.attributes is not None:
+            if target.attributes is None:
+                raise ValueError("the target's attributes are missing")
+            states = states + self.attributes(target.attributes.to(dtype).flatten(0, 1)[rows])
         received = Neighbours.of(target).received
         for layer in self.layers:
             states = layer(states, received)

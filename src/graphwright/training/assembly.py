@@ -86,10 +86,11 @@ class TrainingModel(nn.Module):
         node_labels: Tensor,
         edge_labels: Tensor,
         owners: Tensor | None = None,
+        attributes: Tensor | None = None,
     ) -> StepResult:
         """Inputs and the tensors of a padded `GraphBatch` -> mean loss over the batch (eq. 10)."""
         predicted: Predicted = self.predictor(inputs)
-        target = GraphBatch(mask, node_labels, edge_labels, self.vocabulary, owners)
+        target = GraphBatch(mask, node_labels, edge_labels, self.vocabulary, owners, attributes)
         target = target.pad(predicted.graphs.capacity)
         tokens, prior = predicted.tokens, None
         if tokens is not None and target.owners is not None:

@@ -300,7 +300,7 @@ class Session:
     def _gradient(self, inputs: Inputs, target: GraphBatch) -> tuple[StepResult, float]:
         """Forward, backward, clip; the norm is that before clipping, the same on every rank."""
         target = target.to(self.fabric.device)
-        tensors = (target.mask, target.node_labels, target.edge_labels, target.owners)
+        tensors = (target.mask, target.node_labels, target.edge_labels, target.owners, target.attributes)
         result: StepResult = self.wrapped(inputs_to(inputs, self.fabric.device), *tensors)
         self.optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(result.loss)

@@ -149,3 +149,44 @@ def test_the_page_on_own_data_does_what_it_says(capsys):
     told = capsys.readouterr().out
     for line in re.findall(r"^(?:input|graphs|slots) .*", text, re.MULTILINE):
         assert line in told
+
+
+def test_numbers_of_nodes_go_from_the_file_to_the_answer(capsys):
+    """Learned in deviations, answered in the units of the file, measured by a metric, kept with the model."""
+
+    def along(at):
+        return {"attributes": [{"x": 1000.0 + 100 * node, "y": 0.001 * node} for node in range(3 + at % 3)]}
+
+    path = write_jsonl(Path("pairs.jsonl"), rows(60, along))
+    train(path, "--train.steps", "40", "--train.log_every", "20")
+    told = capsys.readouterr().out
+    assert "numbers of a node  x, y, learnt in deviations from their means" in told
+    header, *lines = Path("run/log.csv").read_text().splitlines()
+    log = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+    losses = [float(row["attributes"]) for row in log if row["attributes"]]
+    assert losses[-1] < 0.6 * losses[0]
+    assert cli.main(["evaluate", "run", "--baseline", "--json", "figures.json"]) == cli.DONE
+    assert "error of nodes' numbers" in capsys.readouterr().out
+    figures = json.loads(Path("figures.json").read_text())
+    assert 0 < figures["attribute_error"] < 1.5
+    few = write_jsonl(Path("few.jsonl"), [{"points": row["points"]} for row in rows(3)])
+    assert cli.main(["predict", "run", "few.jsonl", "--json", "first.json"]) == cli.DONE
+    assert cli.main(["predict", "run", "few.jsonl", "--top", "2", "--json", "top.json", "--draw", "d"]) == cli.DONE
+    nodes = [node for row in json.loads(Path("first.json").read_text()) for node in row["graph"]["nodes"]]
+    assert nodes
+    assert all(500 < node["x"] < 2000 and -0.01 < node["y"] < 0.02 for node in nodes)
+    candidates = json.loads(Path("top.json").read_text())[0]["candidates"]
+    assert all("x" in node for each in candidates for node in each["graph"]["nodes"])
+    assert cli.main(["export", "run", "model", "--samples", "4"]) == cli.DONE
+    path.unlink()
+    assert cli.main(["predict", "model", str(few), "--json", "second.json"]) == cli.DONE
+    again = [node for row in json.loads(Path("second.json").read_text()) for node in row["graph"]["nodes"]]
+    # Exported weights have half the digits, and slots as likely as each other may change places.
+    assert sorted(node["x"] for node in again) == pytest.approx(sorted(node["x"] for node in nodes), abs=5)
+
+
+def test_a_model_without_a_place_for_numbers_says_so(capsys):
+    path = write_jsonl(Path("pairs.jsonl"), rows(60, lambda at: {"attributes": [[1.0 * at]] * (3 + at % 3)}))
+    words = ["--model.kind", "relationformer", "--matching.kind", "labels", "--model.slots", "learned"]
+    assert cli.main(["train", str(path), "--out", "run", *TINY, *words]) == cli.USAGE
+    assert "model.kind relationformer predicts no numbers of nodes" in capsys.readouterr().err

@@ -150,6 +150,9 @@ def test_the_figures_of_every_sample_have_the_means_of_the_record(done):
     assert [row["sample"] for row in rows] == ["0", "1", "2", "3", "4"]
     assert {"edit", "aligned_edit", "isomorphic", "aligned_exact"} <= set(METRICS.names())
     for metric in METRICS.entries():
+        if metric.name == "attribute_error":  # regions of a picture have no numbers
+            assert metric.name not in rows[0]
+            continue
         mean = sum(float(row[metric.name]) for row in rows) / 5
         assert metric.scale * mean == pytest.approx(test[metric.name])
 

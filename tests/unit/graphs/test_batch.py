@@ -1,12 +1,13 @@
 """Many graphs as padded, masked tensors."""
 
+import pickle
 import re
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
 
-from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs import Attribute, Graph, GraphBatch, Vocabulary
 
 ATOMS = Vocabulary(("C", "N", "O"), ("none", "single", "double"))
 EMPTY = Graph.build(0, vocabulary=ATOMS)
@@ -228,3 +229,62 @@ def entry(field: str, *places: tuple[int, ...], value: int | bool) -> dict[str, 
 def test_malformed_tensors_are_refused_by_argument_and_sample(changed, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         replace(GraphBatch.collate([CHAIN, LONE]), **changed)
+
+
+MEASURED = Vocabulary(("a", "b"), attributes=(Attribute("x", 3.0, 2.0), Attribute("y")))
+
+
+def measured(*labels: str, at: float = 0.0) -> Graph:
+    numbers = [[at + 3 * node, -float(node)] for node in range(len(labels))]
+    return Graph.build(list(labels), [(0, 1)], None, MEASURED, numbers)
+
+
+def test_attributes_are_standardised_zero_at_padding_and_come_back_in_their_units():
+    graphs = [measured("a", "b"), measured("b", "a", "b", at=0.5)]
+    batch = GraphBatch.collate(graphs, 4)
+    assert batch.attributes[0].tolist() == [[-1.5, 0.0], [0.0, -1.0], [0.0, 0.0], [0.0, 0.0]]
+    for graph, again in zip(graphs, batch.graphs(), strict=True):
+        assert again.attributes.tolist() == graph.attributes.tolist()
+
+
+def test_attributes_go_with_their_nodes_through_every_change():
+    graphs = [measured("a", "b"), measured("b", "a", "b", at=0.5)]
+    batch = GraphBatch.collate(graphs, 3)
+    for changed in (batch.pad(6), batch.pad(6).unpad(), batch.to("cpu")):
+        assert [graph.attributes.tolist() for graph in changed.graphs()] == [g.attributes.tolist() for g in graphs]
+    assert batch.select(torch.tensor([1]))[0].attributes.tolist() == graphs[1].attributes.tolist()
+    order = torch.tensor([[1, 0, 2], [2, 0, 1]])
+    for at, moved in enumerate(batch.permute(order).graphs()):
+        by_hand = graphs[at].permute(order[at, : graphs[at].size].tolist())
+        assert moved == by_hand
+        assert moved.attributes.tolist() == by_hand.attributes.tolist()
+    part = graphs[1].subgraph([2, 0])
+    assert part.attributes.tolist() == graphs[1].attributes[[2, 0]].tolist()
+    assert pickle.loads(pickle.dumps(part)).attributes.tolist() == part.attributes.tolist()
+
+
+def test_attributes_follow_their_names_into_another_vocabulary():
+    graph = measured("a", "b")
+    turned = Vocabulary(("a", "b"), attributes=(Attribute("y"), Attribute("x")))
+    assert graph.with_vocabulary(turned).attributes.tolist() == graph.attributes[:, ::-1].tolist()
+    assert graph.with_vocabulary(Vocabulary(("a", "b"))).attributes is None
+    with pytest.raises(ValueError, match="there is no attribute 'z' among"):
+        graph.with_vocabulary(Vocabulary(("a", "b"), attributes=(Attribute("z"),)))
+
+
+def test_attributes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"attributes must have shape \(2, 2\) \(the vocabulary names x, y\)"):
+        Graph.build(["a", "b"], vocabulary=MEASURED, attributes=[[1.0], [2.0]])
+    with pytest.raises(ValueError, match="attribute y of node 1 is nan"):
+        Graph.build(["a", "b"], vocabulary=MEASURED, attributes=[[1.0, 2.0], [3.0, float("nan")]])
+    with pytest.raises(ValueError, match=r"graphs\[1\] has no attributes, others have"):
+        GraphBatch.collate([measured("a", "b"), Graph.build(["a"], vocabulary=MEASURED)])
+    batch = GraphBatch.collate([measured("a", "b")], 3)
+    with pytest.raises(ValueError, match=r"attributes must be 0 at padding \(sample 0\)"):
+        replace(batch, attributes=batch.attributes + 1)
+    with pytest.raises(ValueError, match="attributes must be float32 of shape"):
+        replace(batch, attributes=batch.attributes[..., :1])
+    with pytest.raises(ValueError, match="names 'x' twice"):
+        Vocabulary(attributes=(Attribute("x"), Attribute("x")))
+    with pytest.raises(ValueError, match=r"attribute x has mean 0\.0 and deviation 0"):
+        Attribute("x", 0.0, 0)

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from graphwright.graphs import Graph, Vocabulary, from_json, from_networkx, to_json, to_networkx
+from graphwright.graphs import Attribute, Graph, Vocabulary, from_json, from_networkx, to_json, to_networkx
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "graph.json"
 ATOMS = Vocabulary(("C", "N", "O"), ("none", "double", "single"))
@@ -176,3 +176,42 @@ NODES = [{"id": "a"}, {"id": "b"}]
 def test_wrong_json_is_refused_by_place(data, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         from_json(data)
+
+
+PLACED = Graph.build(
+    ["a", "b"],
+    [(0, 1)],
+    None,
+    Vocabulary(("a", "b"), attributes=(Attribute("pos[0]"), Attribute("pos[1]"), Attribute("size"))),
+    [[0.0, 1.0, 3.0], [2.0, 3.0, 4.5]],
+)
+
+
+def test_attributes_are_further_fields_of_the_nodes():
+    assert to_json(PLACED)["nodes"] == [
+        {"id": 0, "label": "a", "pos": [0.0, 1.0], "size": 3.0},
+        {"id": 1, "label": "b", "pos": [2.0, 3.0], "size": 4.5},
+    ]
+    assert to_networkx(PLACED).nodes[1] == {"label": "b", "pos": [2.0, 3.0], "size": 4.5}
+
+
+@pytest.mark.parametrize(
+    "read", [lambda g, v=None: from_json(to_json(g), v), lambda g, v=None: from_networkx(to_networkx(g), v)]
+)
+def test_attributes_are_read_by_name(read):
+    again = read(PLACED)
+    assert again.vocabulary.attribute_names == PLACED.vocabulary.attribute_names
+    assert again.attributes.tolist() == PLACED.attributes.tolist()
+    chosen = Vocabulary(("a", "b"), attributes=(Attribute("size", 1.0, 2.0), Attribute("pos[1]")))
+    assert read(PLACED, chosen).attributes.tolist() == [[3.0, 1.0], [4.5, 3.0]]
+    assert read(PLACED, Vocabulary(("a", "b"))).attributes is None
+
+
+def test_only_numbers_that_all_nodes_have_are_attributes():
+    nodes = [{"id": 0, "x": 1, "kind": "big", "y": 2}, {"id": 1, "x": 0.5, "kind": "small", "seen": True}]
+    graph = from_json({"nodes": nodes, "edges": []})
+    assert graph.vocabulary.attribute_names == ("x",)
+    assert graph.attributes.tolist() == [[1.0], [0.5]]
+    nodes[1]["x"] = float("nan")
+    with pytest.raises(ValueError, match=r"nodes\[1\].x is nan"):
+        from_json({"nodes": nodes, "edges": []})

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from graphwright.graphs import Graph, Vocabulary, draw, layout
+from graphwright.graphs import Attribute, Graph, Vocabulary, draw, layout
 from graphwright.graphs.drawing import PALETTE
 
 GRAPHS = {
@@ -166,3 +166,25 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"drawing needs matplotlib: pip install 'graphwright\[image\]'"):
         draw(Graph.build(1))
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("position[0]", "position[1]"), ("size", "y", "x")])
+def test_nodes_that_say_where_they_are_are_drawn_there(names):
+    vocabulary = Vocabulary(attributes=tuple(map(Attribute, names)))
+    numbers = {
+        "x": [0, 4, 0],
+        "y": [0, 0, 2],
+        "position[0]": [0, 4, 0],
+        "position[1]": [0, 0, 2],
+        "size": [1, 2, 3],
+    }
+    graph = Graph.build(3, [(0, 1)], None, vocabulary, np.array([numbers[name] for name in names]).T)
+    assert layout(graph).tolist() == [[-1, -0.5], [1, -0.5], [-1, 0.5]]
+
+
+@pytest.mark.parametrize("names", [("x", "size"), ("position[0]", "position[1]", "position[2]")])
+def test_other_numbers_are_no_positions(names):
+    vocabulary = Vocabulary(attributes=tuple(map(Attribute, names)))
+    plain = Graph.build(3, [(0, 1)])
+    graph = Graph.build(3, [(0, 1)], None, vocabulary, np.ones((3, len(names))))
+    assert np.allclose(layout(graph), layout(plain))

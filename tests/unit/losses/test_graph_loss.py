@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from oracles import bistochastic, permutations
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, one_hot
 
-from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
+from graphwright.graphs import Attribute, Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, PenaltyDirection, graph_loss, matching_problem
 from graphwright.transport import (
     Divergence,
@@ -17,18 +18,21 @@ from graphwright.transport import (
     mirror_descent,
 )
 
-FIELDS = ("total", "presence", "node_labels", "edge_labels", "adjacency", "diffusion", "marginals")
-VOCABULARY = Vocabulary(("C", "N", "O"), ("none", "single", "double"))
+FIELDS = ("total", "presence", "node_labels", "edge_labels", "adjacency", "diffusion", "attributes", "marginals")
+VOCABULARY = Vocabulary(
+    ("C", "N", "O"), ("none", "single", "double"), (Attribute("x", 1.0, 2.0), Attribute("size"))
+)
 CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4)]
 N = 5
 
 
 def targets(capacity=N):
+    numbers = np.random.default_rng(0).normal(size=(N, 2))
     graphs = [
-        Graph.build(list("CNOCC"), CHAIN, ["single", "double", "single", "single"], VOCABULARY),
-        Graph.build(list("CON"), [(0, 1), (0, 2)], ["double", "single"], VOCABULARY),
-        Graph.build(["O"], vocabulary=VOCABULARY),
-        Graph.build([], vocabulary=VOCABULARY),
+        Graph.build(list("CNOCC"), CHAIN, ["single", "double", "single", "single"], VOCABULARY, numbers),
+        Graph.build(list("CON"), [(0, 1), (0, 2)], ["double", "single"], VOCABULARY, -numbers[:3]),
+        Graph.build(["O"], vocabulary=VOCABULARY, attributes=numbers[:1]),
+        Graph.build([], vocabulary=VOCABULARY, attributes=numbers[:0]),
     ]  # fmt: skip
     return GraphBatch.collate(graphs, capacity)
 
@@ -40,7 +44,8 @@ def predict(seed=0, capacity=N, scale=1.0, dtype=torch.float64):
         return scale * torch.randn(4, *shape, generator=generator, dtype=torch.float64).to(dtype)
 
     edges = draw(3, capacity, capacity)
-    return Prediction(draw(capacity), edges + edges.mT, draw(capacity, 3), draw(capacity, 3))
+    logits = (draw(capacity), edges + edges.mT, draw(capacity, 3), draw(capacity, 3))
+    return Prediction(*logits, attributes=draw(capacity, 2))
 
 
 def plans(seed=0, capacity=N, dtype=torch.float64):
@@ -56,6 +61,7 @@ def perfect(target, confidence=30.0):
         confidence * target.edge_one_hot(),
         confidence * target.node_one_hot(),
         target.diffused_labels(),
+        attributes=target.attributes,
     )
 
 
@@ -64,6 +70,7 @@ def test_terms_follow_the_formulas_of_the_specification_for_any_plan(loops):
     prediction, target, T = predict(), targets(), plans()
     loss = graph_loss(prediction, target, T, LossSettings(self_loops=loops))
     u, V, Y, G = prediction.presence, prediction.node_labels, prediction.edges, prediction.diffusion
+    X, R = prediction.attributes, target.attributes.double()
     w, F, B = target.node_mask().double(), target.node_one_hot().double(), target.adjacency().double()
     E, D = target.edge_one_hot().double(), target.adjacency().double() @ target.node_one_hot().double()
     m = w.sum(1).clamp_min(1)
@@ -74,6 +81,8 @@ def test_terms_follow_the_formulas_of_the_specification_for_any_plan(loops):
     labels = ((r * V.logsumexp(2)).sum(1) - (V * (T @ (w[:, :, None] * F))).sum((1, 2))) / m
     cross = (G * (T @ (w[:, :, None] * D))).sum((1, 2))
     diffusion = ((r * (G**2).sum(2)).sum(1) + (w * c * (D**2).sum(2)).sum(1) - 2 * cross) / m
+    distances = ((X[:, :, None] - R[:, None]) ** 2).sum(3)
+    attributes = (distances * T * w[:, None]).sum((1, 2)) / m
 
     off = 1 - torch.eye(N, dtype=torch.float64)
     w_pairs, squares = w[:, :, None] * w[:, None, :], torch.diag_embed(w**2)
@@ -104,12 +113,13 @@ def test_terms_follow_the_formulas_of_the_specification_for_any_plan(loops):
         "presence": presence,
         "node_labels": labels,
         "diffusion": diffusion,
+        "attributes": attributes,
         "adjacency": adjacency,
         "edge_labels": edge_labels,
         "marginals": marginals,
     }.items():
         torch.testing.assert_close(getattr(loss, name), expected, msg=lambda text, name=name: f"{name}: {text}")
-    total = presence + labels + 0.2 * edge_labels + 0.5 * adjacency + marginals + diffusion
+    total = presence + labels + 0.2 * edge_labels + 0.5 * adjacency + marginals + diffusion + attributes
     torch.testing.assert_close(loss.total, total)
 
 
@@ -125,15 +135,17 @@ def test_under_a_permutation_the_terms_are_ordinary_cross_entropies():
     pairs = [(i, j) for i in range(size) for j in range(size) if i != j]
     edges = sum(cross_entropy(prediction.edges[1, :, i, j], target.edge_labels[1, i, j]) for i, j in pairs)
     torch.testing.assert_close(loss.edge_labels[1], edges / size**2)
+    squares = (prediction.attributes[1, :size] - target.attributes[1, :size]).square().sum(1)
+    torch.testing.assert_close(loss.attributes[1], squares.mean())
 
 
 def test_gradients_pass_gradcheck_in_prediction_and_plan():
     prediction, target = predict(), targets()
-    inputs = (prediction.presence, prediction.edges, prediction.node_labels, prediction.diffusion, plans() + 0.1)
+    inputs = (*(getattr(prediction, name) for name in LOGITS), plans() + 0.1)
     inputs = tuple(tensor.requires_grad_() for tensor in inputs)
 
-    def total(presence, edges, labels, diffusion, plan):
-        return graph_loss(Prediction(presence, edges, labels, diffusion), target, plan).total
+    def total(*given):
+        return graph_loss(Prediction(**dict(zip(LOGITS, given, strict=False))), target, given[-1]).total
 
     assert torch.autograd.gradcheck(total, inputs)
 
@@ -147,6 +159,7 @@ def test_solver_objective_is_the_loss_without_the_penalty(objective, loops):
         objective=objective,
         edge_labels=0.3,
         diffusion=0.7,
+        attributes=1.3,
         self_loops=loops,
     )
     loss = graph_loss(prediction, target, T, settings)
@@ -190,10 +203,24 @@ def test_solvers_recover_the_alignment_of_a_shuffled_prediction():
         move[:, None] @ clean.edges.double() @ move.mT[:, None],
         move @ clean.node_labels.double(),
         move @ clean.diffusion.double(),
+        attributes=move @ clean.attributes.double(),
     )
     problem = matching_problem(shuffled, target)
     for plan in (mirror_descent(problem), conditional_gradient(problem)):
         assert plan.objective.max() < 0.1
+
+
+def test_attributes_alone_tell_nodes_apart_that_nothing_else_does():
+    """Four unlabelled nodes without edges: only where they are says which slot is which."""
+    vocabulary = Vocabulary(attributes=(Attribute("x"),))
+    target = GraphBatch.collate([Graph.build(4, vocabulary=vocabulary, attributes=[[0.0], [1.0], [2.0], [3.0]])])
+    order = torch.tensor([2, 0, 3, 1])
+    said = {"presence": torch.full((1, 4), 9.0), "edges": torch.full((1, 4, 4), -9.0)}
+    prediction = Prediction(**said, attributes=target.attributes[:, order])
+    for solve in (mirror_descent, conditional_gradient):
+        assert solve(matching_problem(prediction, target)).matrix.argmax(2).tolist() == [order.tolist()]
+        unseen = solve(matching_problem(prediction, target, LossSettings(attributes=0.0))).matrix
+        assert unseen.argmax(2).tolist() != [order.tolist()]
 
 
 @pytest.mark.parametrize("loops", SelfLoops)
@@ -207,18 +234,19 @@ def test_padding_changes_no_term_and_no_gradient(loops):
         extra.edges.clone(),
         torch.cat([prediction.node_labels, extra.node_labels[:, N:]], 1),
         torch.cat([prediction.diffusion, extra.diffusion[:, N:]], 1),
+        attributes=torch.cat([prediction.attributes, extra.attributes[:, N:]], 1),
     )
     grown.edges[..., :N, :N] = prediction.edges
     plan = bistochastic(torch.Generator().manual_seed(0), 4, N)
     grown_plan = torch.nn.functional.pad(plan, (0, 3, 0, 3))
     grown_plan[:, range(N, N + 3), range(N, N + 3)] = 1
-    for tensor in (prediction.presence, prediction.edges, prediction.node_labels, plan):
+    for tensor in (prediction.presence, prediction.edges, prediction.node_labels, prediction.attributes, plan):
         tensor.requires_grad_()
-    for tensor in (grown.presence, grown.edges, grown.node_labels, grown_plan):
+    for tensor in (grown.presence, grown.edges, grown.node_labels, grown.attributes, grown_plan):
         tensor.requires_grad_()
     counted = LossSettings(self_loops=loops)
     one, other = graph_loss(prediction, small, plan, counted), graph_loss(grown, large, grown_plan, counted)
-    for name in ("node_labels", "edge_labels", "adjacency", "diffusion", "marginals"):
+    for name in ("node_labels", "edge_labels", "adjacency", "diffusion", "attributes", "marginals"):
         torch.testing.assert_close(getattr(one, name), getattr(other, name))
     torch.testing.assert_close(one.presence * N, other.presence * (N + 3))
     settings = LossSettings(presence=0, self_loops=loops)
@@ -226,11 +254,13 @@ def test_padding_changes_no_term_and_no_gradient(loops):
     graph_loss(grown, large, grown_plan, settings).total.sum().backward()
     torch.testing.assert_close(prediction.edges.grad, grown.edges.grad[..., :N, :N])
     torch.testing.assert_close(prediction.node_labels.grad, grown.node_labels.grad[:, :N])
+    torch.testing.assert_close(prediction.attributes.grad, grown.attributes.grad[:, :N])
+    assert grown.attributes.grad[:, N:].abs().max() == 0
     torch.testing.assert_close(plan.grad, grown_plan.grad[:, :N, :N])
     assert grown.edges.grad[..., N:, :].abs().max() == 0
 
 
-LOGITS = ("presence", "edges", "node_labels", "diffusion")
+LOGITS = ("presence", "edges", "node_labels", "diffusion", "attributes")
 
 
 @pytest.mark.parametrize("loops", SelfLoops)
@@ -240,8 +270,8 @@ def test_a_sample_alone_is_the_sample_in_its_batch(loops):
     together = graph_loss(prediction, target, T, settings)
     for at in range(4):
         alone = graph_loss(
-            Prediction(*(getattr(prediction, name)[[at]] for name in LOGITS)),
-            GraphBatch(target.mask[[at]], target.node_labels[[at]], target.edge_labels[[at]], VOCABULARY),
+            Prediction(**{name: getattr(prediction, name)[[at]] for name in LOGITS}),
+            target.select(torch.tensor([at])),
             T[[at]],
             settings,
         )
@@ -259,6 +289,7 @@ def test_order_of_slots_and_of_target_nodes_does_not_matter(loops):
         prediction.edges[..., slots, :][..., slots],
         prediction.node_labels[:, slots],
         prediction.diffusion[:, slots],
+        attributes=prediction.attributes[:, slots],
     )
     plan = T[:, slots].gather(2, order[:, None, :].expand(-1, N, -1))
     settings = LossSettings(self_loops=loops)
@@ -273,6 +304,7 @@ def test_unlabelled_graphs_have_no_label_terms():
     prediction = Prediction(torch.zeros(1, 3), torch.zeros(1, 3, 3))
     loss = graph_loss(prediction, target, torch.eye(3)[None])
     assert loss.node_labels.item() == loss.edge_labels.item() == loss.diffusion.item() == 0
+    assert loss.attributes.item() == 0
     torch.testing.assert_close(loss.adjacency, torch.log(torch.tensor([2.0])) * 6 / 9)
 
 
@@ -296,6 +328,8 @@ def test_a_categorical_head_for_unlabelled_edges_is_counted_once():
         (lambda p: replace(p, edges=p.edges[:, :2]), "prediction.edges has 2 classes, the target's vocabulary 3"),
         (lambda p: replace(p, node_labels=p.node_labels[..., :2]), "prediction.node_labels has 2 classes"),
         (lambda p: replace(p, presence=p.presence * float("nan")), r"presence is not finite \(sample 0\)"),
+        (lambda p: replace(p, attributes=None), "prediction.attributes is missing, the target has 2"),
+        (lambda p: replace(p, attributes=p.attributes[..., :1]), "prediction.attributes has 1 classes"),
     ],
 )  # fmt: skip
 def test_predictions_that_do_not_fit_are_refused_by_name(change, message):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from oracles import permutations
 
-from graphwright.graphs import GraphBatch, Prediction
+from graphwright.graphs import Attribute, Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LearnedMatcher
 from graphwright.matching.learned import Temperature, plan_entropy
@@ -485,3 +485,25 @@ def test_padding_of_the_target_encoder_does_not_leak_into_the_plan():
     torch.testing.assert_close(plan_of(matcher, seen.expand(2, -1, -1), together)[1], plan[0], atol=1e-4, rtol=0)
     columns = plan[0, :, 4:]
     torch.testing.assert_close(columns[:, 0], columns[:, 1])  # padding is one vector
+
+
+def test_a_learned_matcher_sees_attributes_in_the_target_and_in_the_linear_costs():
+    """Nodes that only a number tells apart: without it all columns of the plan are alike."""
+    torch.manual_seed(0)
+    vocabulary = Vocabulary(attributes=(Attribute("x"),))
+    graph = Graph.build(4, vocabulary=vocabulary, attributes=[[0.0], [1.0], [2.0], [3.0]])
+    target = GraphBatch.collate([graph])
+    options = {"slots": 4, "positions": 0, "epsilon": 1e-3, "iterations": 200}
+    blind = learned_matcher(PLAIN, **options)
+    plan = blind.plan(states(1, 4), GraphBatch.collate([Graph.build(4)]))
+    torch.testing.assert_close(plan, plan[:, :, :1].expand_as(plan), atol=1e-9, rtol=0)
+    seeing = learned_matcher(**options, vocabulary=vocabulary)
+    plan = seeing.plan(states(1, 4), target)
+    assert (plan - plan[:, :, :1]).abs().max() > 0.01
+    order = torch.tensor([[2, 0, 3, 1]])
+    turned = seeing.plan(states(1, 4), target.permute(order))
+    torch.testing.assert_close(turned, plan[:, :, order[0]], atol=1e-9, rtol=0)
+    said = {"presence": torch.full((1, 4), 9.0).double(), "edges": torch.full((1, 4, 4), -9.0).double()}
+    prediction = Prediction(**said, attributes=target.attributes[:, order[0]].double())
+    told = learned_matcher(**options, vocabulary=vocabulary, linear_costs=1.0)
+    assert soft_plan(told, states(1, 4), target, prediction).argmax(2).tolist() == order.tolist()

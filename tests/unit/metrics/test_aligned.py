@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphwright.decoding import Slots
-from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs import Attribute, Graph, GraphBatch, Vocabulary
 from graphwright.metrics import AlignedSlots, aligned_errors
 from graphwright.metrics.aligned import decoded_alignments
 
@@ -62,7 +62,8 @@ def test_the_assignment_gives_the_slot_of_each_target_node() -> None:
 
 def test_samples_are_independent() -> None:
     predictions = [slots(*prediction) for prediction, _ in CASES.values()]
-    together = Slots(*(torch.cat([getattr(each, name) for each in predictions]) for name in vars(predictions[0])))
+    decisions = ("presence", "node_labels", "edge_labels")
+    together = Slots(*(torch.cat([getattr(each, name) for each in predictions]) for name in decisions))
     batch = GraphBatch.collate([TARGET] * len(CASES), capacity=4)
     found = aligned_errors(AlignedSlots(together, torch.tensor([NATURAL] * len(CASES))), batch)
     counted = torch.stack([found.presence, found.labels, found.edges, found.unseen], dim=1)
@@ -89,3 +90,26 @@ def test_wrong_input_is_named() -> None:
         AlignedSlots(right, torch.tensor([[0, 1, 2, 2]]))
     with pytest.raises(ValueError, match=r"targets must have shape \(1, 4\)"):
         aligned_errors(AlignedSlots(right, torch.tensor([NATURAL])), GraphBatch.collate([TARGET]))
+
+
+def test_the_error_of_attributes_is_in_deviations_under_the_alignment() -> None:
+    vocabulary = Vocabulary(attributes=(Attribute("x", 10.0, 2.0), Attribute("y", 0.0, 1.0)))
+    target = GraphBatch.collate([Graph.build(2, [(0, 1)], None, vocabulary, [[12.0, 0.0], [10.0, 1.0]])], 3)
+    # Standardised, target nodes are (1, 0) and (0, 1); they sit in slots 2 and 0.
+    said = torch.tensor([[[0.0, 1.0], [9.0, 9.0], [1.0, 0.5]]])
+    edges = torch.zeros(1, 3, 3, dtype=torch.int64)
+    edges[0, 0, 2] = edges[0, 2, 0] = 1
+    labels = torch.zeros(1, 3, dtype=torch.int64)
+    order = torch.tensor([[2, 0, 1]])
+
+    def error(presence: list[bool]) -> float:
+        found = aligned_errors(AlignedSlots(Slots(torch.tensor([presence]), labels, edges, said), order), target)
+        assert found.attributes is not None
+        return float(found.attributes[0])
+
+    assert error([True, False, True]) == pytest.approx((0.25 / 4) ** 0.5)
+    # A slot too many says nothing of a node; one too few counts as the mean, 0.
+    assert error([True, True, True]) == error([True, False, True])
+    assert error([False, False, True]) == pytest.approx(((0.25 + 1) / 4) ** 0.5)
+    without = Slots(torch.tensor([[True, False, True]]), labels, edges)
+    assert aligned_errors(AlignedSlots(without, order), target).attributes is None

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphwright.graphs import Vocabulary
+from graphwright.graphs import Attribute, Vocabulary
 from graphwright.models import ConvolutionalEncoder, GraphHead, GraphPredictor, NodeDecoder
 from tiny import LABELLED, PLAIN
 
@@ -162,3 +162,16 @@ def test_under_mixed_precision_logits_are_float32_and_close():
         torch.testing.assert_close(value, getattr(plain, name), atol=0.1, rtol=0.1)
         assert not torch.equal(value, getattr(plain, name))  # half precision was really used
     assert torch.equal(mixed.edges, mixed.edges.mT)
+
+
+def test_numbers_of_nodes_get_an_output_each_and_learn():
+    vocabulary = Vocabulary(("a", "b"), attributes=(Attribute("x"), Attribute("y"), Attribute("size")))
+    states = torch.randn(2, 5, 8)
+    own = head(vocabulary)
+    prediction = own(states)
+    assert prediction.attributes.shape == (2, 5, 3)
+    order = torch.randperm(5)
+    torch.testing.assert_close(own(states[:, order]).attributes, prediction.attributes[:, order])
+    prediction.attributes.square().sum().backward()
+    assert all(each.grad is not None for each in own.attributes.parameters())
+    assert head(LABELLED)(states).attributes is None

@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from graphwright.files import sha256_of
-from graphwright.graphs import Graph, from_json
+from graphwright.graphs import Attribute, Graph, Vocabulary, from_json
+from graphwright.graphs.convert import measurements
 
 
 class RowError(ValueError):
@@ -178,21 +179,29 @@ READERS: dict[str, Callable[[Path], TableFile]] = {
 """By the end of a file's name."""
 
 
-NODES, EDGES, GRAPH, DIRECTED = "nodes", "edges", "graph", "directed"
+NODES, EDGES, GRAPH, ATTRIBUTES, DIRECTED = "nodes", "edges", "graph", "attributes", "directed"
 UNLABELLED_NODE, UNLABELLED_EDGE = "node", "edge"
 """What nodes and edges without a label are called."""
 
 
-def target_columns(columns: Sequence[str], where: object) -> tuple[str, ...]:
-    """The columns that hold the graph: graph, or nodes and edges; an error names what is missing."""
+def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -> tuple[str, ...]:
+    """The columns that hold the graph: graph, or nodes, edges and perhaps attributes; an error says what lacks.
+
+    every: all columns of the file, of which some are the input.
+    """
+    columns = [name for name in every if name not in inputs]
     has_graph, listed = GRAPH in columns, [name for name in (NODES, EDGES) if name in columns]
     if has_graph and listed:
         raise ValueError(f"{where} has a column {GRAPH} and a column {listed[0]}: keep one way to give the graph")
+    if has_graph and ATTRIBUTES in columns:
+        raise ValueError(
+            f"{where} has a column {GRAPH} and a column {ATTRIBUTES}: numbers of nodes go into the graph's nodes"
+        )
     if has_graph:
         return (GRAPH,)
     if len(listed) == 2:
-        return (NODES, EDGES)
-    found = f"it has {', '.join(columns)}" if columns else "it has none"
+        return (NODES, EDGES, ATTRIBUTES) if ATTRIBUTES in columns else (NODES, EDGES)
+    found = f"it has {', '.join(every)}" if every else "it has none"
     if listed:
         missing = EDGES if listed == [NODES] else NODES
         raise ValueError(
@@ -213,13 +222,14 @@ def target_of(row: Row, columns: Sequence[str]) -> Graph:
     if tuple(columns) == (GRAPH,):
         graph = _node_link(parsed(row[GRAPH], GRAPH))
     else:
-        graph = _listed(parsed(row[NODES], NODES), parsed(row[EDGES], EDGES))
+        measured = parsed(row[ATTRIBUTES], ATTRIBUTES) if ATTRIBUTES in columns else None
+        graph = _listed(parsed(row[NODES], NODES), parsed(row[EDGES], EDGES), measured)
     if not graph.size:
         raise RowError("empty graph", columns[0], "the graph has no node")
     return graph
 
 
-def _listed(nodes: Any, edges: Any) -> Graph:
+def _listed(nodes: Any, edges: Any, attributes: Any) -> Graph:
     if isinstance(nodes, int) and not isinstance(nodes, bool) and nodes >= 0:
         nodes = [UNLABELLED_NODE] * nodes
     if not isinstance(nodes, list):
@@ -236,7 +246,27 @@ def _listed(nodes: Any, edges: Any) -> Graph:
         _refuse_loop(first, second, at, EDGES)
         _add(found, (min(first, second), max(first, second)), label, at, EDGES)
     pairs = sorted(found)
-    return _graph(labels, pairs, [found[pair] for pair in pairs], EDGES)
+    measured = {} if attributes is None else _measured(attributes, len(labels))
+    return _graph(labels, pairs, [found[pair] for pair in pairs], EDGES, measured)
+
+
+def _measured(attributes: Any, nodes: int) -> dict[str, list[float]]:
+    """By name a number for every node, from a list of numbers, of vectors or of objects, one for each node."""
+    if not isinstance(attributes, list):
+        raise RowError("not a list", ATTRIBUTES, f"expected a list, an entry for each node, got {attributes!r}")
+    if len(attributes) != nodes:
+        raise RowError("wrong length", ATTRIBUTES, f"{len(attributes)} entries for {nodes} nodes")
+    fields = [each if isinstance(each, Mapping) else {ATTRIBUTES: each} for each in attributes]
+    try:
+        measured = measurements(fields)
+    except ValueError as error:
+        raise RowError("NaN", ATTRIBUTES, str(error).removeprefix("nodes")) from error
+    for at, each in enumerate(fields):
+        numbers = sum(len(value) if isinstance(value, list) else 1 for value in each.values())
+        if numbers != len(measured):
+            expected = ", ".join(measured) or "numbers"
+            raise RowError("not a number", ATTRIBUTES, f"entry {at} must be {expected}, got {attributes[at]!r}")
+    return measured
 
 
 def _node_link(data: Any) -> Graph:
@@ -245,6 +275,9 @@ def _node_link(data: Any) -> Graph:
         raise RowError("not node-link JSON", GRAPH, f"expected an object with nodes and edges, got {data!r}")
     if data.get("directed"):
         raise RowError("directed graph", GRAPH, "it is directed, and only undirected graphs can be predicted")
+    if data.get("multigraph"):
+        detail = "it is a multigraph, and only graphs without parallel edges can be predicted"
+        raise RowError("multigraph", GRAPH, detail)
     # A Parquet struct has every key that any row has.
     key = "links" if data.get("edges") is None else "edges"
     links = data.get(key)
@@ -267,6 +300,22 @@ def _node_link(data: Any) -> Graph:
         unknown = "which is not in nodes" in str(error)
         raise RowError("index out of range" if unknown else "not node-link JSON", GRAPH, str(error)) from error
     return graph
+
+
+NODE_LINK = ({"id", "label"}, {"source", "target", "label", "key"})
+"""Fields of nodes and edges in node-link JSON that are understood besides the nodes' numbers."""
+
+
+def unused_fields(row: Row, numbers: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Fields of nodes and of edges, in a node-link graph that can be read, that nothing is made of."""
+    data = parsed(row[GRAPH], GRAPH)
+    used = NODE_LINK[0] | {name.partition("[")[0] for name in numbers}
+    links = data.get("links") if data.get("edges") is None else data["edges"]
+    return _fields(data["nodes"]) - used, _fields(links) - NODE_LINK[1]
+
+
+def _fields(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {str(name) for record in records for name, value in record.items() if value is not None}
 
 
 def _add(found: dict[Any, str], pair: Any, label: str, at: int, field: str) -> bool:
@@ -304,8 +353,17 @@ def _label(label: Any, field: str, what: str) -> str:
     return str(label)
 
 
-def _graph(labels: list[str], pairs: list[tuple[int, int]], names: list[str], field: str) -> Graph:
+def _graph(
+    labels: list[str],
+    pairs: list[tuple[int, int]],
+    names: list[str],
+    field: str,
+    measured: Mapping[str, list[float]],
+) -> Graph:
     try:
-        return Graph.build(labels, pairs, names)
+        found = Vocabulary.of(labels, names)
+        own = Vocabulary(found.nodes, found.edges, tuple(map(Attribute, measured)))
+        values = list(zip(*measured.values(), strict=True)) if measured else None
+        return Graph.build(labels, pairs, names, own, values)
     except ValueError as error:
         raise RowError("not a graph", field, str(error)) from error

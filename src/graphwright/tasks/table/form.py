@@ -159,10 +159,15 @@ def find_form(rows: Sequence[Row], columns: Sequence[str], where: object) -> For
     table = np.concatenate([each.reshape(-1, sum(widths)) for each in numbers])
     if not len(table):
         raise ValueError(f"{where}: every training row's {names[0]} is empty")
+    return Form(kind, names, widths, *moments(table))
+
+
+def moments(table: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of the columns of a table (m, d)."""
     deviation = table.std(0)
     # A column that never changes says nothing; it must not be divided by nothing.
     scale = np.where(deviation > 1e-12 * np.maximum(1, np.abs(table.mean(0))), deviation, 1.0)
-    return Form(kind, names, widths, _short(table.mean(0)), _short(scale))
+    return _short(table.mean(0)), _short(scale)
 
 
 def _usable(read: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:

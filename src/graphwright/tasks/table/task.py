@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from graphwright.files import columns_of
-from graphwright.graphs import Graph, Vocabulary
+from graphwright.graphs import Attribute, Graph, Vocabulary
 from graphwright.models import Inputs, SetInputs
 from graphwright.settings import CORES, ENCODERS, DataSettings, InputForm, Model, Override, SlotKind
 from graphwright.tasks.likeness import Likeness
@@ -26,6 +26,7 @@ from graphwright.tasks.table.understood import (
     TableSample,
     TableTask,
     Understood,
+    attributes_text,
     name_of,
     named_vocabulary,
     rejection,
@@ -122,6 +123,7 @@ class Table(Task):
             "capacity": self.capacity,
             "node_labels": json.dumps(self.vocabulary.nodes, ensure_ascii=False),
             "edge_labels": json.dumps(self.vocabulary.edges[1:], ensure_ascii=False),
+            "attributes": attributes_text(self.vocabulary.attributes),
             "form": self.form.text,
         }
         return self.settings.model_copy(update=known)
@@ -143,6 +145,7 @@ class Table(Task):
     def explained(self) -> list[tuple[str, str]]:
         """What was understood of the file."""
         found = self.understood
+        unused = found.unused()
         splits = found.counts() + ("" if found.by_column else " (by hash: there is no column split)")
         return [
             ("rows", f"{len(found.file):,}, {len(found.all_rejected()):,} of them unusable"),
@@ -151,6 +154,8 @@ class Table(Task):
             ("target", " and ".join(found.target)),
             ("node labels", _listed(found.vocabulary.nodes)),
             ("edge labels", _listed(found.vocabulary.edges[1:])),
+            ("numbers of a node", _listed([_described(each) for each in found.vocabulary.attributes]) or "none"),
+            *([("not used", ", ".join(unused))] if unused else []),
             ("capacity", f"{found.capacity} nodes"),
         ]
 
@@ -254,6 +259,10 @@ def _listed(labels: Sequence[str], most: int = 12) -> str:
     return shown if len(labels) <= most else f"{shown} and {len(labels) - most:,} more"
 
 
+def _described(attribute: Attribute) -> str:
+    return f"{attribute.name} (mean {attribute.mean:.4g}, deviation {attribute.deviation:.4g})"
+
+
 def _in_a_name(text: str) -> str:
     """Text that is safe as part of a file's name."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text)[:80]
@@ -277,6 +286,7 @@ def choose(table: Table) -> Choice:
     while batch > SMALLEST_BATCH and 8 * batch > rows:
         batch //= 2
     slots = _slots(found)
+    numbers = found.vocabulary.attribute_names
     values = {
         "model.encoder": str(found.form.kind),
         "model.slots": slots.value,
@@ -294,6 +304,7 @@ def choose(table: Table) -> Choice:
         f"graphs  at most {found.capacity} nodes, as the largest training graph; "
         f"{_count(len(found.vocabulary.nodes), 'node label')}, "
         f"{_count(len(found.vocabulary.edges) - 1, 'edge label')}",
+        *([f"numbers of a node  {_listed(numbers)}, learnt in deviations from their means"] if numbers else []),
         *([TOKENS_ARE_SLOTS] if slots is SlotKind.TOKENS else []),
         f"model   width {width} and batches of {batch}, for {rows:,} training rows",
         *_faults(found),

@@ -10,13 +10,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
-from graphwright.graphs import Graph, GraphBatch, Vocabulary
+from graphwright.graphs import Attribute, Graph, GraphBatch, Vocabulary
 from graphwright.models import Inputs
 from graphwright.settings import TaskSettings
 from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, split_by_hash
 from graphwright.tasks.table.file import (
+    ATTRIBUTES,
     DIRECTED,
     EDGES,
     GRAPH,
@@ -27,12 +29,15 @@ from graphwright.tasks.table.file import (
     read_table,
     target_columns,
     target_of,
+    unused_fields,
 )
-from graphwright.tasks.table.form import Form, Value, find_form
+from graphwright.tasks.table.form import USUAL, Form, Value, find_form, moments
 from graphwright.tasks.task import RejectedRow, Samples
 
 SPLIT, ID = "split", "id"
-NOT_YET = ("attributes", "smiles_target")
+TARGETS = (NODES, EDGES, GRAPH, ATTRIBUTES, DIRECTED, SPLIT, ID)
+"""Columns that are no input unless `task.inputs` says so."""
+NOT_YET = ("smiles_target",)
 """Columns of graphs that cannot be predicted yet: to take them for inputs would give the answer away."""
 NEEDED: dict[Split, int] = {"train": 20, "validation": 2, "test": 0}
 """Rows without which there is no training; test rows are for evaluation alone."""
@@ -57,6 +62,8 @@ class TableTask(TaskSettings):
     """Labels that a node may have, a JSON list; empty: those in the training rows."""
     edge_labels: str = ""
     """Labels that an edge may have, a JSON list; empty: those in the training rows."""
+    attributes: str = ""
+    """Numbers of nodes to predict, names with commas between them; []: none; empty: all in the training rows."""
     form: str = ""
     """Kind of the input, mean and deviation of its numbers, its tokens, as JSON; empty: found in the data."""
     diffusion: bool = True
@@ -98,6 +105,19 @@ class Understood:
         """Usable rows of every split, in words."""
         return ", ".join(f"{len(self.samples[split]):,} {split}" for split in SPLITS)
 
+    def unused(self) -> list[str]:
+        """What the graphs say and nothing is made of, in words."""
+        if self.target != (GRAPH,):
+            return []
+        numbers = {sample.row for split in SPLITS for sample in self.samples[split]}
+        nodes: set[str] = set()
+        edges: set[str] = set()
+        for row, number in zip(self.file.rows, self.file.numbers, strict=True):
+            if number in numbers and not isinstance(row, RowError):
+                own_nodes, own_edges = unused_fields(row, self.vocabulary.attribute_names)
+                nodes, edges = nodes | own_nodes, edges | own_edges
+        return [f"nodes' {name}" for name in sorted(nodes)] + [f"edges' {name}" for name in sorted(edges)]
+
     def refuse_too_few(self) -> None:
         """An error that says how many rows there are in which split, and how many it takes."""
         short = [split for split, needed in NEEDED.items() if len(self.samples[split]) < needed]
@@ -124,8 +144,8 @@ def understand(settings: TableTask, path: Path | None = None) -> Understood:
 def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, int]) -> Understood:  # noqa: ARG001
     """Once for every state of the file: a run asks for its splits one by one."""
     file = read_table(path)
-    target = target_columns(file.columns, path)
     inputs = input_columns(settings, file)
+    target = target_columns(file.columns, inputs, path)
     by_column = SPLIT in file.columns and not whole
     splits: list[Split | RowError] = [
         "test" if whole else _split(row, number, by_column)
@@ -186,7 +206,7 @@ def input_columns(settings: TableTask, file: TableFile) -> tuple[str, ...]:
                 f"{file.path}: a column {name} as part of the graph is not supported yet; say which columns are "
                 "the input with --task.inputs A,B, or leave it out"
             )
-    found = tuple(name for name in file.columns if name not in (NODES, EDGES, GRAPH, DIRECTED, SPLIT, ID))
+    found = tuple(name for name in file.columns if name not in TARGETS)
     if not found:
         raise ValueError(
             f"{file.path} has no input column: besides {', '.join(file.columns)} there must be one with what the "
@@ -239,14 +259,60 @@ def _vocabulary(settings: TableTask, graphs: Sequence[Graph]) -> Vocabulary:
     )
     nodes = labels_of(settings.node_labels, "node_labels") or found.nodes
     edges = labels_of(settings.edge_labels, "edge_labels") or found.edges[1:]
-    return Vocabulary(nodes, (found.edges[0], *edges))
+    return Vocabulary(nodes, (found.edges[0], *edges), _attributes(settings, graphs))
 
 
 def named_vocabulary(settings: TableTask) -> Vocabulary | None:
     """The vocabulary, if the settings say all of it."""
     nodes = labels_of(settings.node_labels, "node_labels")
     edges = labels_of(settings.edge_labels, "edge_labels")
-    return Vocabulary(nodes, (Vocabulary().edges[0], *edges)) if nodes and edges else None
+    attributes = written_attributes(settings)
+    if not nodes or not edges or attributes is None:
+        return None
+    return Vocabulary(nodes, (Vocabulary().edges[0], *edges), attributes)
+
+
+def attributes_text(attributes: Sequence[Attribute]) -> str:
+    """For a run's settings."""
+    return json.dumps([[each.name, each.mean, each.deviation] for each in attributes], ensure_ascii=False)
+
+
+def written_attributes(settings: TableTask) -> tuple[Attribute, ...] | None:
+    """The attributes as `attributes_text` wrote them; None where they are still to be measured."""
+    text = settings.attributes.strip()
+    if not text:
+        # A run that is older than attributes has none.
+        return () if settings.form else None
+    if not text.startswith("["):
+        return None
+    try:
+        return tuple(Attribute(name, float(mean), float(deviation)) for name, mean, deviation in json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"task.attributes must be names with commas between them, got {text[:60]!r}") from error
+
+
+def _attributes(settings: TableTask, graphs: Sequence[Graph]) -> tuple[Attribute, ...]:
+    """Those of most training graphs, or those named, with the mean and deviation of these graphs' nodes."""
+    written = written_attributes(settings)
+    if written is not None:
+        return written
+    having = Counter(name for graph in graphs for name in graph.vocabulary.attribute_names)
+    names = tuple(name.strip() for name in settings.attributes.split(",") if name.strip())
+    for name in names:
+        if name not in having:
+            known = ", ".join(having) or "none"
+            raise ValueError(
+                f"task.attributes: nodes of the training rows have no number {name!r}; they have {known}"
+            )
+    names = names or tuple(name for name, count in having.items() if count >= USUAL * len(graphs))
+    values = [
+        graph.attributes[:, [graph.vocabulary.attribute_names.index(name) for name in names]]
+        for graph in graphs
+        if graph.attributes is not None and set(names) <= set(graph.vocabulary.attribute_names)
+    ]
+    if not names or not values:
+        return ()
+    return tuple(Attribute(*each) for each in zip(names, *moments(np.concatenate(values)), strict=True))
 
 
 def labels_of(text: str, name: str) -> tuple[str, ...]:
@@ -276,11 +342,15 @@ def _sample(
         return RowError("larger than the capacity", target[0], detail)
     for names, known, field, what in (
         (graph.node_names, vocabulary.nodes, target[0], "node"),
-        (graph.edge_names, vocabulary.edges, target[-1], "edge"),
+        (graph.edge_names, vocabulary.edges, target[:2][-1], "edge"),
     ):
         unknown = sorted(set(names) - set(known))
         if unknown:
             return RowError("unknown label", field, f"no training row has the {what} label {unknown[0]!r}")
+    lacking = [name for name in vocabulary.attribute_names if name not in graph.vocabulary.attribute_names]
+    if lacking:
+        detail = f"its nodes do not all have the number {lacking[0]!r}, as those of training rows have"
+        return RowError("missing number", target[-1], detail)
     value = _value(row, form)
     if isinstance(value, RowError):
         return value

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from graphwright.graphs import is_isomorphic, to_json
+from graphwright.graphs import Graph, is_isomorphic, to_json
 from graphwright.settings import load_run
-from graphwright.tasks.table import InputKind, Table, TableTask, understand
+from graphwright.tasks.table import InputKind, Table, TableDataset, TableTask, understand
 from tiny_tables import path_row, rows, write_jsonl
 
 
@@ -126,6 +126,7 @@ def test_a_row_that_is_no_sample_is_listed_with_file_row_and_field(tmp_path, cha
         ({"edges": [{"source": 0, "target": 8}]}, "index out of range"),
         ({"edges": [{"source": 0, "target": 1, "label": "a"}, {"source": 1, "target": 0}]}, "duplicate edge"),
         ({"nodes": 3}, "not node-link JSON"),
+        ({"multigraph": True}, "multigraph"),
     ],
 )
 def test_node_link_rows_are_refused_alike(tmp_path, change, reason):
@@ -137,8 +138,6 @@ def test_node_link_rows_are_refused_alike(tmp_path, change, reason):
 
 
 def pair():
-    from graphwright.graphs import Graph
-
     return Graph.build(["a", "b"], [(0, 1)])
 
 
@@ -176,8 +175,12 @@ def test_what_a_file_lacks_is_said(tmp_path):
     assert "column points holds text, such as 'some words'" in refusal(write_jsonl(path, text))
     mixed = rows(60, lambda _: {"weight": 1.5})
     assert "the input columns are points (set), weight (vector)" in refusal(write_jsonl(path, mixed))
-    hidden = rows(60, lambda _: {"attributes": [[1.0]]})
-    assert "a column attributes as part of the graph is not supported yet" in refusal(write_jsonl(path, hidden))
+    hidden = [row | {"attributes": [[1.0]]} for row in linked(lambda _, __: {})]
+    assert "numbers of nodes go into the graph's nodes" in refusal(write_jsonl(path, hidden))
+    write_jsonl(path, linked(lambda _, node: {"x": node}))
+    assert "task.attributes: nodes of training rows have no number 'z'; they have x" in refusal(
+        path, attributes="z"
+    )
     assert "does not exist" in refusal(tmp_path / "none.jsonl")
     assert "a table's name ends in .parquet, .jsonl, .ndjson, .csv, not in .txt" in refusal(tmp_path / "none.txt")
 
@@ -275,3 +278,76 @@ def test_a_table_is_told_from_molecules(tmp_path):
     (tmp_path / "m.csv").write_text("smiles\nCCO\n")
     assert load_run(str(tmp_path / "m.csv")).task.kind == "fingerprint"
     assert path_row(0)["split"] == "train"
+
+
+def linked(fields):
+    """Node-link rows: `fields` gives a node's further fields from row and node."""
+    found = []
+    for at, row in enumerate(rows()):
+        graph = to_json(Graph.build(row["nodes"], row["edges"]))
+        graph["nodes"] = [node | fields(at, node["id"]) for node in graph["nodes"]]
+        found.append({"x": at, "graph": graph, "split": row["split"]})
+    return found
+
+
+SAID = {
+    "vectors": lambda at, node: [node, 10 * at],
+    "objects": lambda at, node: {"x": node, "y": 10 * at},
+    "numbers": lambda _, node: node,
+}
+
+
+@pytest.mark.parametrize("kind", SAID)
+def test_a_column_of_attributes_is_read_and_measured_on_training_rows(tmp_path, kind):
+    given = rows(60, lambda at: {"attributes": [SAID[kind](at, node) for node in range(3 + at % 3)]})
+    found = understand(TableTask(data=str(write_jsonl(tmp_path / "a.jsonl", given))))
+    assert not found.all_rejected()
+    assert found.form.columns == ("points",)
+    names = {"vectors": ("attributes[0]", "attributes[1]"), "objects": ("x", "y"), "numbers": ("attributes",)}[
+        kind
+    ]
+    assert found.vocabulary.attribute_names == names
+    seen = [node for at in range(60) if at % 6 < 4 for node in range(3 + at % 3)]
+    assert found.vocabulary.attributes[0].mean == pytest.approx(np.mean(seen), rel=1e-6)
+    assert found.vocabulary.attributes[0].deviation == pytest.approx(np.std(seen), rel=1e-6)
+    sample = found.samples["test"][0]
+    assert sample.graph.attributes[:, 0].tolist() == list(range(sample.graph.size))
+    target = TableDataset(found, "train").batch(range(40))[1]
+    assert float(target.attributes[target.mask].mean(0).abs().max()) < 1e-5
+    assert float((target.attributes[target.mask].std(0, correction=0) - 1).abs().max()) < 1e-5
+
+
+def test_numbers_of_node_link_nodes_are_attributes_and_other_fields_are_told(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", linked(lambda at, n: {"pos": [n, at], "size": 2 * n, "name": "odd"}))
+    own = table(path)
+    assert own.vocabulary.attribute_names == ("pos[0]", "pos[1]", "size")
+    assert dict(own.explained())["not used"] == "nodes' name"
+    assert dict(own.explained())["numbers of a node"].startswith("pos[0] (mean ")
+    assert table(path, attributes="size").vocabulary.attribute_names == ("size",)
+    assert table(path, attributes="[]").vocabulary.attributes == ()
+    known = own.resolved()
+    path.unlink()
+    assert Table(known).vocabulary == own.vocabulary
+    older = known.model_copy(update={"attributes": ""})
+    assert Table(older).vocabulary.attributes == ()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason", "said"),
+    [
+        ([[1.0, 2.0]] * 3, "wrong length", "attributes: 3 entries for 4 nodes"),
+        ([[1.0, 2.0]] * 3 + [[1.0]], "not a number", "attributes: entry 0 must be attributes[0], got [1.0, 2.0]"),
+        ([[1.0, 2.0]] * 3 + [[1.0, "a"]], "not a number", "attributes: entry 0 must be attributes[0], got"),
+        ([[1.0, 2.0]] * 3 + [[1.0, None]], "not a number", "attributes: entry 0 must be attributes[0], got"),
+        ([[1.0, float("inf")]] * 4, "NaN", "attributes: [0].attributes is inf"),
+        ([[1.0]] * 4, "missing number", "do not all have the number 'attributes[1]', as those of training rows"),
+        (7, "not a list", "attributes: expected a list, an entry for each node, got 7"),
+        (None, "missing value", "attributes: there is none"),
+    ],
+)
+def test_attributes_that_no_sample_is_made_of_are_listed(tmp_path, attributes, reason, said):
+    given = rows(60, lambda at: {"attributes": [[node, at] for node in range(3 + at % 3)]})
+    given[10]["attributes"] = attributes
+    (found,) = table(write_jsonl(tmp_path / "pairs.jsonl", given)).rejections()
+    assert (found.row, found.reason) == (11, reason)
+    assert said in found.detail
