@@ -225,7 +225,8 @@ def _row(task: Task, one: NamedInput, predicted: PredictedGraph) -> dict[str, An
 
 
 def _described(task: Task, answer: _Answer) -> dict[str, Any]:
-    text = {"smiles": answer.text or task.text(answer.graph)} if task.ranked else {}
+    written = answer.text or task.text(answer.graph)
+    text = {"smiles": written} if task.ranked or written else {}
     same = {} if answer.checked is None else {"same_fingerprint": answer.checked}
     note = {} if answer.note is None else {"why_not": answer.note}
     return {"graph": to_json(answer.graph)} | text | same | note

@@ -9,11 +9,13 @@ from graphwright.models.encoders import (
     SequenceEncoder,
     SetEncoder,
     SetInputs,
+    SeveralEncoder,
     SpectrumEncoder,
     SpectrumInputs,
     Tokens,
     VectorEncoder,
     build_encoder,
+    own_encoder,
 )
 from graphwright.models.heads import GraphHead
 from graphwright.models.predictor import (
@@ -42,6 +44,7 @@ __all__ = [
     "SequenceEncoder",
     "SetEncoder",
     "SetInputs",
+    "SeveralEncoder",
     "SlotTokens",
     "SpectrumEncoder",
     "SpectrumInputs",
@@ -53,4 +56,5 @@ __all__ = [
     "flip_signs",
     "inputs_to",
     "laplacian_encoding",
+    "own_encoder",
 ]

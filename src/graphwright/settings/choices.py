@@ -45,12 +45,14 @@ class InputForm:
     """What a task says of its inputs before an encoder is made.
 
     kind: what they are, such as "picture". size: what an encoder must know of them: pixels to a side, bits,
-    adducts, numbers of a vector, words. described: the inputs in words, for an error message.
+    adducts, numbers of a vector, words. described: the inputs in words, for an error message. parts: of inputs of
+    several kinds together.
     """
 
     kind: str
     size: int
     described: str = ""
+    parts: tuple[InputForm, ...] = ()
 
 
 class EncoderChoice(Protocol):

@@ -6,7 +6,9 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import graphwright.cli.main as cli
 from graphwright.inference.model import load_model
@@ -190,3 +192,65 @@ def test_a_model_without_a_place_for_numbers_says_so(capsys):
     words = ["--model.kind", "relationformer", "--matching.kind", "labels", "--model.slots", "learned"]
     assert cli.main(["train", str(path), "--out", "run", *TINY, *words]) == cli.USAGE
     assert "model.kind relationformer predicts no numbers of nodes" in capsys.readouterr().err
+
+
+def pictures(count):
+    """Squares of two sizes, some wide, beside a table that names them."""
+    folder = Path("drawn")
+    folder.mkdir()
+    given = rows(count, lambda at: {"picture": f"{at}.png", "weight": float(at % 3)})
+    for at in range(count):
+        pixels = np.full((16 + 8 * (at % 2), 16, 3), 80 * (at % 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"{at}.png")
+    write_jsonl(folder / "table.jsonl", [{k: v for k, v in row.items() if k != "points"} for row in given])
+    return folder
+
+
+def test_a_folder_of_pictures_beside_a_column_of_numbers_end_to_end(capsys):
+    folder = pictures(48)
+    assert cli.main(["data", "inspect", str(folder), "--out", "sheet.png"]) == cli.DONE
+    assert "a picture, brought to" in capsys.readouterr().out
+    train(folder, "--model.encoder_blocks", "1")
+    assert load_run("run").model.encoder == "several"
+    assert cli.main(["evaluate", "run", "--baseline", "--json", "figures.json"]) == cli.DONE
+    assert json.loads(Path("figures.json").read_text())["baseline"]["method"]["references"] == 32
+    assert cli.main(["predict", "run", str(folder / "table.jsonl"), "--json", "graphs.json"]) == cli.DONE
+    assert len(json.loads(Path("graphs.json").read_text())) == 48
+
+
+def test_pictures_molecules_and_spectra_are_trained_and_predicted(capsys):
+    folder = pictures(48)
+    lines = (folder / "table.jsonl").read_text().splitlines()
+    only = [{k: v for k, v in json.loads(line).items() if k != "weight"} for line in lines]
+    molecules = ["CCO", "CCN", "CC(=O)O", "CCC", "OCCO", "NCC"]
+    kinds = {
+        "cnn": only,
+        "fingerprint": [
+            {"molecule": molecules[at % 6], "smiles_target": molecules[at % 6], "split": row["split"]}
+            for at, row in enumerate(rows(48))
+        ],
+        "spectrum": [
+            {k: v for k, v in row.items() if k != "points"} | {"peaks": [[50.0 + at, 1.0], [90.0, 2.0 + at % 3]]}
+            for at, row in enumerate(rows(48))
+        ],
+    }
+    for encoder, given in kinds.items():
+        path = write_jsonl(folder / f"{encoder}.jsonl", given)
+        shutil.rmtree("run", ignore_errors=True)
+        train(path, "--train.validation_samples", "2", "--model.encoder_blocks", "1")
+        assert load_run("run").model.encoder == encoder
+        few = write_jsonl(folder / "few.jsonl", given[:3])
+        assert cli.main(["predict", "run", str(few), "--json", "out.json", "--draw", "drawn"]) == cli.DONE
+        assert len(json.loads(Path("out.json").read_text())) == 3
+        if encoder == "cnn":
+            assert cli.main(["predict", "run", "drawn/0.png", "drawn/none.png"]) == cli.SOME_FAILED
+            assert "none.png" in capsys.readouterr().err
+        if encoder == "fingerprint":
+            assert cli.main(["predict", "run", "CCO", "--decode", "valid", "--json", "one.json"]) == cli.DONE
+            assert json.loads(Path("one.json").read_text())[0]["smiles"]
+
+
+def test_elements_that_own_nodes_are_told_before_training(capsys):
+    train(write_jsonl(Path("pairs.jsonl"), rows()))
+    assert "owners  element i may stand for node i alone" in capsys.readouterr().out
+    assert load_run("run").task.owners == "order"

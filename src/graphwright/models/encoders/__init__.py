@@ -6,7 +6,9 @@ from graphwright.models.encoders.generic import (
     SequenceEncoder,
     SetEncoder,
     SetInputs,
+    SeveralEncoder,
     VectorEncoder,
+    own_encoder,
 )
 from graphwright.models.encoders.image import ConvolutionalEncoder, SegformerEncoder
 from graphwright.models.encoders.spectrum import SpectrumEncoder, SpectrumInputs
@@ -20,9 +22,11 @@ __all__ = [
     "SequenceEncoder",
     "SetEncoder",
     "SetInputs",
+    "SeveralEncoder",
     "SpectrumEncoder",
     "SpectrumInputs",
     "Tokens",
     "VectorEncoder",
     "build_encoder",
+    "own_encoder",
 ]

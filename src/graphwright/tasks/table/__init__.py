@@ -2,11 +2,12 @@
 
 from graphwright.tasks.table.form import Form, InputKind
 from graphwright.tasks.table.task import Table, TableInput, choose
-from graphwright.tasks.table.understood import TableDataset, TableSample, TableTask, Understood, understand
+from graphwright.tasks.table.understood import Owners, TableDataset, TableSample, TableTask, Understood, understand
 
 __all__ = [
     "Form",
     "InputKind",
+    "Owners",
     "Table",
     "TableDataset",
     "TableInput",

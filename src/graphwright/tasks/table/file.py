@@ -16,6 +16,7 @@ from pyarrow import parquet
 from graphwright.files import sha256_of
 from graphwright.graphs import Attribute, Graph, Vocabulary, from_json
 from graphwright.graphs.convert import measurements
+from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, molecule_vocabulary, parse_smiles
 
 
 class RowError(ValueError):
@@ -180,6 +181,7 @@ READERS: dict[str, Callable[[Path], TableFile]] = {
 
 
 NODES, EDGES, GRAPH, ATTRIBUTES, DIRECTED = "nodes", "edges", "graph", "attributes", "directed"
+SMILES = "smiles_target"
 UNLABELLED_NODE, UNLABELLED_EDGE = "node", "edge"
 """What nodes and edges without a label are called."""
 
@@ -191,8 +193,13 @@ def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -
     """
     columns = [name for name in every if name not in inputs]
     has_graph, listed = GRAPH in columns, [name for name in (NODES, EDGES) if name in columns]
-    if has_graph and listed:
-        raise ValueError(f"{where} has a column {GRAPH} and a column {listed[0]}: keep one way to give the graph")
+    ways = [*([GRAPH] if has_graph else []), *([SMILES] if SMILES in columns else []), *listed[:1]]
+    if len(ways) > 1:
+        raise ValueError(f"{where} has a column {ways[0]} and a column {ways[1]}: keep one way to give the graph")
+    if SMILES in columns:
+        if ATTRIBUTES in columns:
+            raise ValueError(f"{where} has a column {SMILES} and a column {ATTRIBUTES}: atoms have no numbers")
+        return (SMILES,)
     if has_graph and ATTRIBUTES in columns:
         raise ValueError(
             f"{where} has a column {GRAPH} and a column {ATTRIBUTES}: numbers of nodes go into the graph's nodes"
@@ -221,6 +228,8 @@ def target_of(row: Row, columns: Sequence[str]) -> Graph:
         raise RowError("directed graph", DIRECTED, "it is directed, and only undirected graphs can be predicted")
     if tuple(columns) == (GRAPH,):
         graph = _node_link(parsed(row[GRAPH], GRAPH))
+    elif tuple(columns) == (SMILES,):
+        graph = _molecule(row[SMILES])
     else:
         measured = parsed(row[ATTRIBUTES], ATTRIBUTES) if ATTRIBUTES in columns else None
         graph = _listed(parsed(row[NODES], NODES), parsed(row[EDGES], EDGES), measured)
@@ -267,6 +276,18 @@ def _measured(attributes: Any, nodes: int) -> dict[str, list[float]]:
             expected = ", ".join(measured) or "numbers"
             raise RowError("not a number", ATTRIBUTES, f"entry {at} must be {expected}, got {attributes[at]!r}")
     return measured
+
+
+def _molecule(text: Any) -> Graph:
+    """Atoms and bonds of a SMILES, without hydrogens, under the vocabulary of its own elements."""
+    if not isinstance(text, str):
+        raise RowError("not a molecule", SMILES, f"expected a SMILES, got {text!r}")
+    try:
+        molecule = parse_smiles(text)
+        symbols = sorted({atom.GetSymbol() for atom in molecule.GetAtoms()} - {"H"})
+        return graph_from_molecule(molecule, molecule_vocabulary(symbols or ["C"]))
+    except MoleculeError as error:
+        raise RowError("not a molecule", SMILES, f"{text[:60]!r}: {error.detail}") from error
 
 
 def _node_link(data: Any) -> Graph:

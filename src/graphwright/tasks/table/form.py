@@ -9,29 +9,56 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphwright.models import Inputs, SetInputs
+from graphwright.graphs.molecules import MoleculeError, parse_smiles
+from graphwright.models import Inputs, SetInputs, own_encoder
+from graphwright.settings import ENCODERS, InputForm
+from graphwright.spectra import Origin, Spectrum, tidy_peaks
+from graphwright.tasks.coloring.picture import shrunk
 from graphwright.tasks.likeness import EuclideanLikeness, Floats, KernelLikeness, Likeness
+from graphwright.tasks.molecules.fingerprint import (
+    BITS,
+    FingerprintLikeness,
+    active_bits,
+    bit_matrix,
+    fingerprint_of,
+    tokens,
+)
+from graphwright.tasks.spectra.encoded import EncodedSpectrum, SpectrumTask, encode_as, stack
 from graphwright.tasks.table.file import Row, RowError, parsed
+from graphwright.tasks.table.pictures import Pixels, is_picture_cell, read_pixels, usual_side
 from graphwright.tasks.task import Samples
 
 USUAL = 0.8
 """Share of the rows whose values must be alike for the others to be faults, not another kind."""
-Value = NDArray[np.float32] | NDArray[np.int64]
-"""A vector (d,), the codes of a list of tokens (k,), or a set of vectors (k, d)."""
+Value = NDArray[Any] | EncodedSpectrum | tuple[Any, ...]
+"""A vector (d,), the codes of a list of tokens (k,), a set of vectors (k, d), a picture (3, side, side) in bytes,
+the active bits of a molecule (k,), a spectrum; or a tuple of such where several kinds are read together."""
+READING = SpectrumTask()
+"""How spectra are read: as MS2Scaffold does, without a word to the contrary."""
+SPECTRA = ("peaks", "spectrum")
+"""What a column of [m/z, intensity] pairs must be called, lest it be a set of vectors."""
+CONDITIONS = ("precursor_mz", "adduct", "collision_energy", "formula", "charge")
+"""Columns that belong to a spectrum, where there is one; each may be empty."""
 
 
 class InputKind(StrEnum):
-    """What an input is; also the name of the encoder that reads it."""
+    """What an input is."""
 
     VECTOR = "vector"
     TOKENS = "tokens"
     SET = "set"
+    PICTURE = "picture"
+    BITS = "bits"
+    SPECTRUM = "spectrum"
+    SEVERAL = "several"
 
 
 @dataclass(frozen=True)
@@ -39,7 +66,8 @@ class Form:
     """Columns, how many numbers each holds, and what training rows said of them.
 
     widths: numbers of each column of a vector, or of an element of a set. mean, deviation: of these numbers, one
-    after another. words: tokens, in the order of their codes.
+    after another. words: tokens, in the order of their codes. side: pixels of a picture. parts: of an input of
+    several kinds, one of each; the first is the one whose elements may be nodes, if there is one.
     """
 
     kind: InputKind
@@ -48,18 +76,25 @@ class Form:
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
     words: tuple[str, ...] = ()
+    side: int = 0
+    parts: tuple[Form, ...] = ()
 
     @classmethod
     def from_text(cls, text: str) -> Form:
         """As `text` wrote it into a run's settings."""
         try:
-            given = json.loads(text)
-            lists = {name: tuple(given[name]) for name in ("columns", "widths", "mean", "deviation", "words")}
-            form = cls(InputKind(given["kind"]), **lists)
-        except (ValueError, KeyError, TypeError) as error:
+            return cls._of(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"task.form is not what a run writes there: {error}") from error
+
+    @classmethod
+    def _of(cls, given: Mapping[str, Any]) -> Form:
+        lists = {name: tuple(given[name]) for name in ("columns", "widths", "mean", "deviation", "words")}
+        # Older runs have neither.
+        parts = tuple(cls._of(part) for part in given.get("parts", ()))
+        form = cls(InputKind(given["kind"]), **lists, side=int(given.get("side", 0)), parts=parts)
         if len(form.mean) != sum(form.widths) or len(form.deviation) != sum(form.widths) or not form.columns:
-            raise ValueError("task.form is not what a run writes there: its lists do not fit together")
+            raise ValueError("its lists do not fit together")
         return form
 
     @property
@@ -73,6 +108,18 @@ class Form:
         return sum(self.widths)
 
     @property
+    def encoder(self) -> str:
+        """The name of the encoder that reads it."""
+        return own_encoder(self.kind)
+
+    @property
+    def owning(self) -> bool:
+        """Whether its elements may be nodes: of several parts, those of the only one that has any."""
+        if self.kind is InputKind.SEVERAL:
+            return [part.owning for part in self.parts].count(True) == 1
+        return ENCODERS[self.encoder].owning
+
+    @property
     def described(self) -> str:
         names = ", ".join(self.columns)
         match self.kind:
@@ -82,33 +129,75 @@ class Form:
                 return f"{names}: a list of tokens, {len(self.words):,} different ones"
             case InputKind.SET:
                 return f"{names}: a set of vectors of {self.numbers} number{'s' if self.numbers > 1 else ''}"
+            case InputKind.PICTURE:
+                return f"{names}: a picture, brought to {self.side} x {self.side} pixels"
+            case InputKind.BITS:
+                return f"{names}: a SMILES, read as its fingerprint"
+            case InputKind.SPECTRUM:
+                return f"{names}: a mass spectrum"
+            case InputKind.SEVERAL:
+                return "; ".join(part.described for part in self.parts)
+
+    @property
+    def input_form(self) -> InputForm:
+        """For encoders."""
+        sizes = {
+            InputKind.TOKENS: len(self.words),
+            InputKind.PICTURE: self.side,
+            InputKind.BITS: BITS,
+            InputKind.SPECTRUM: len(READING.adducts.split()),
+        }
+        parts = tuple(part.input_form for part in self.parts)
+        return InputForm(self.kind, sizes.get(self.kind, self.numbers), self.described, parts)
 
     @cached_property
     def _codes(self) -> dict[str, int]:
         return {word: code for code, word in enumerate(self.words)}
 
-    def read(self, row: Row) -> Value:
-        """The input of a row, standardised; `RowError` says what is wrong."""
-        cells = [_present(row, name) for name in self.columns]
+    def read(self, row: Row, beside: Path = Path()) -> Value:
+        """The input of a row, standardised; `RowError` says what is wrong. beside: where paths begin."""
+        if self.kind is InputKind.SEVERAL:
+            return tuple(part.read(row, beside) for part in self.parts)
+        first = self.columns[0]
+        if self.kind is InputKind.VECTOR:
+            cells = [_present(row, name) for name in self.columns]
+            parts = zip(cells, self.columns, self.widths, strict=True)
+            return self._standard(np.concatenate([_vector(*part) for part in parts]))
+        if self.kind is InputKind.PICTURE:
+            return read_pixels(_present(row, first), first, self.side, beside)
+        cell = _present(row, first)
         match self.kind:
-            case InputKind.VECTOR:
-                parts = zip(cells, self.columns, self.widths, strict=True)
-                return self._standard(np.concatenate([_vector(*part) for part in parts]))
             case InputKind.TOKENS:
-                return np.array([self._code(word) for word in _words(cells[0], self.columns[0])], np.int64)
-            case InputKind.SET:
-                return self._standard(_set(cells[0], self.columns[0], self.numbers))
+                return np.array([self._code(word) for word in _words(cell, first)], np.int64)
+            case InputKind.BITS:
+                return _bits(cell, first)
+            case InputKind.SPECTRUM:
+                return _spectrum(cell, row, first)
+            case _:
+                return self._standard(_set(cell, first, self.numbers))
 
-    def raw(self, value: Value) -> NDArray[np.float64]:
+    def raw(self, value: NDArray[Any]) -> NDArray[np.float64]:
         """The numbers as the file has them."""
         result: NDArray[np.float64] = np.asarray(value, np.float64) * self.deviation + self.mean
         return result
 
-    def collate(self, values: Sequence[Value]) -> Inputs:
-        """(b, d) vectors, (b, 1 + k) codes with a start token, padded, or sets."""
+    def elements(self, value: Any) -> int | None:
+        """How many elements of an input may be nodes; None where that is nothing that it has."""
+        if self.kind is InputKind.SEVERAL:
+            return self.parts[0].elements(value[0])
+        return len(value) if self.owning else None
+
+    def collate(self, values: Sequence[Any]) -> Inputs:
+        """A batch as the encoder takes it; of several parts, all their tensors in a row."""
         match self.kind:
             case InputKind.VECTOR:
                 return torch.from_numpy(np.stack(values).astype(np.float32))
+            case InputKind.PICTURE:
+                return torch.from_numpy(np.stack(values).astype(np.float32) / 255)
+            case InputKind.BITS:
+                return tokens(values)
+            case InputKind.SPECTRUM:
+                return stack(values)
             case InputKind.TOKENS:
                 start, padding = len(self.words), len(self.words) + 1
                 codes = np.full((len(values), 1 + max(map(len, values))), padding, np.int64)
@@ -125,6 +214,11 @@ class Form:
                     padded[at, : len(value)] = value
                     mask[at, : len(value)] = True
                 return SetInputs(torch.from_numpy(padded), torch.from_numpy(mask))
+            case InputKind.SEVERAL:
+                batches = [part.collate([value[at] for value in values]) for at, part in enumerate(self.parts)]
+                return tuple(
+                    tensor for each in batches for tensor in ((each,) if isinstance(each, torch.Tensor) else each)
+                )
 
     def _standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
         scaled: NDArray[np.float64] = (numbers - np.array(self.mean)) / np.array(self.deviation)
@@ -136,29 +230,60 @@ class Form:
         return self._codes[word]
 
 
-def find_form(rows: Sequence[Row], columns: Sequence[str], where: object) -> Form:
-    """The form that most training rows have; an error names a column that is no input."""
-    kinds = {name: _kind(rows, name, where) for name in columns}
-    found = {kind for kind, _ in kinds.values()}
-    if found != {InputKind.VECTOR} and len(columns) > 1:
-        listed = ", ".join(f"{name} ({kind})" for name, (kind, _) in kinds.items())
-        raise ValueError(
-            f"{where}: only columns of numbers can be read together, and the input columns are {listed}; choose "
-            "one with --task.inputs NAME, or several of numbers with --task.inputs A,B"
-        )
-    kind = found.pop()
-    names = tuple(columns)
-    if kind is InputKind.TOKENS:
-        words = sorted(
-            {word for row in rows for word in _usable(lambda row: _words(row[names[0]], names[0]), row)}
-        )
-        return Form(kind, names, words=tuple(words))
-    widths = tuple(width for _, width in kinds.values())
+def find_form(rows: Sequence[Row], columns: Sequence[str], path: Path, side: int = 0) -> Form:
+    """The form that most training rows have; an error names a column that is no input.
+
+    side: that pictures are brought to; 0: what most of them have.
+    """
+    spectrum = next((name for name in columns if _is_spectrum(rows, name)), None)
+    conditions = [name for name in CONDITIONS if spectrum is not None and name in columns]
+    kinds = {name: _kind(rows, name, path) for name in columns if name not in conditions}
+    named: dict[InputKind, list[str]] = {}
+    for name, (kind, _) in kinds.items():
+        named.setdefault(kind, []).append(name)
+    for kind, names in named.items():
+        if kind is not InputKind.VECTOR and len(names) > 1:
+            listed = ", ".join(f"{name} ({kind})" for name, (kind, _) in kinds.items())
+            raise ValueError(
+                f"{path}: of every kind but numbers only one column can be read, and the input columns are "
+                f"{listed}; choose with --task.inputs A,B"
+            )
+    parts = []
+    for kind, names in named.items():
+        match kind:
+            case InputKind.VECTOR | InputKind.SET:
+                widths = tuple(kinds[name][1] for name in names)
+                parts.append(_measured_form(rows, kind, tuple(names), widths, path))
+            case InputKind.TOKENS:
+                own = names[0]
+                words = {word for row in rows for word in _words_of(row, own)}
+                parts.append(Form(kind, (own,), words=tuple(sorted(words))))
+            case InputKind.PICTURE:
+                cells = (row[names[0]] for row in rows if row.get(names[0]) is not None)
+                parts.append(Form(kind, (names[0],), side=side or usual_side(cells, path.parent)))
+            case InputKind.SPECTRUM:
+                parts.append(Form(kind, (names[0], *conditions)))
+            case _:
+                parts.append(Form(kind, (names[0],)))
+    if len(parts) == 1:
+        return parts[0]
+    parts.sort(key=lambda part: not part.owning)
+    return Form(InputKind.SEVERAL, tuple(name for part in parts for name in part.columns), parts=tuple(parts))
+
+
+def _words_of(row: Row, name: str) -> list[str]:
+    """None where they cannot be read."""
+    return _usable(lambda row: _words(row[name], name), row)
+
+
+def _measured_form(
+    rows: Sequence[Row], kind: InputKind, names: tuple[str, ...], widths: tuple[int, ...], path: Path
+) -> Form:
     form = Form(kind, names, widths, (0.0,) * sum(widths), (1.0,) * sum(widths))
-    numbers = [form.raw(value) for row in rows for value in _usable(lambda row: [form.read(row)], row)]
-    table = np.concatenate([each.reshape(-1, sum(widths)) for each in numbers])
+    values = [value for row in rows for value in _usable(lambda row: [form.read(row)], row)]
+    table = np.concatenate([np.asarray(value, np.float64).reshape(-1, sum(widths)) for value in values])
     if not len(table):
-        raise ValueError(f"{where}: every training row's {names[0]} is empty")
+        raise ValueError(f"{path}: every training row's {names[0]} is empty")
     return Form(kind, names, widths, *moments(table))
 
 
@@ -195,6 +320,12 @@ def _kind(rows: Sequence[Row], name: str, where: object) -> tuple[InputKind, int
         kinds[sort] += count
     sort = kinds.most_common(1)[0][0]
     (_, width), most = max(((shape, count) for shape, count in known.items() if shape[0] == sort), key=_count)
+    if sort == "pictures":
+        return InputKind.PICTURE, 0
+    if sort == "vectors" and name in SPECTRA and width == 2:
+        return InputKind.SPECTRUM, 0
+    if sort == "text" and _are_smiles(row.get(name) for row in rows):
+        return InputKind.BITS, 0
     if sort in ("number", "vectors") or (sort in ("integers", "decimals") and most >= USUAL * known.total()):
         return (InputKind.SET if sort == "vectors" else InputKind.VECTOR), width
     if sort == "integers" and kinds["decimals"]:
@@ -206,12 +337,38 @@ def _kind(rows: Sequence[Row], name: str, where: object) -> tuple[InputKind, int
     held = lengths if sort == "decimals" else f"{sort}, such as {str(example)[:30]!r}"
     raise ValueError(
         f"{where}: column {name} holds {held}; an input is a number, a list of numbers of one length, a list of "
-        "tokens or a list of vectors: choose the input columns with --task.inputs A,B"
+        "tokens, a list of vectors, the path or the bytes of a picture, a SMILES, or peaks: choose the input "
+        "columns with --task.inputs A,B"
     )
 
 
 def _count(pair: tuple[Any, int]) -> int:
     return pair[1]
+
+
+def _is_spectrum(rows: Sequence[Row], name: str) -> bool:
+    return name in SPECTRA and any(_shape(row.get(name), name) == ("vectors", 2) for row in rows)
+
+
+TRIED = 100
+"""Texts that are read to see whether a column holds SMILES."""
+
+
+def _are_smiles(texts: Iterable[Any]) -> bool:
+    """Whether most of the first texts are molecules; never without RDKit."""
+    tried = list(islice((text for text in texts if isinstance(text, str)), TRIED))
+    try:
+        return sum(_is_smiles(text) for text in tried) >= USUAL * len(tried)
+    except ImportError:
+        return False
+
+
+def _is_smiles(text: str) -> bool:
+    try:
+        parse_smiles(text)
+    except MoleculeError:
+        return False
+    return True
 
 
 def _shape(value: Any, name: str) -> tuple[str, int]:
@@ -222,6 +379,8 @@ def _shape(value: Any, name: str) -> tuple[str, int]:
         return "unreadable", 0
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "nothing", 0
+    if is_picture_cell(value):
+        return "pictures", 0
     if _is_number(value):
         return "number", 1
     if not isinstance(value, list):
@@ -244,10 +403,49 @@ def _is_number(value: Any) -> bool:
 
 
 def _present(row: Row, name: str) -> Any:
-    value = parsed(row.get(name), name)
+    value = row.get(name)
     if value is None:
         raise RowError("missing value", name, "there is none")
-    return value
+    return parsed(value, name)
+
+
+def _bits(value: Any, name: str) -> NDArray[Any]:
+    """Active bits of a SMILES, or of an RDKit molecule in hand."""
+    try:
+        if isinstance(value, str):
+            return active_bits(parse_smiles(value))
+        if hasattr(value, "GetAtoms"):
+            return fingerprint_of(value)
+    except MoleculeError as error:
+        raise RowError("not a molecule", name, f"{str(value)[:60]!r}: {error.detail}") from error
+    raise RowError("not a molecule", name, f"expected a SMILES, got {str(value)[:40]!r}")
+
+
+def _condition(row: Row, name: str) -> float | None:
+    """A number that need not be there."""
+    return None if row.get(name) is None else _finite(row[name], name, "the value")
+
+
+def _spectrum(value: Any, row: Row, name: str) -> EncodedSpectrum:
+    """Peaks, and what is known of their precursor, as MS2Scaffold reads them."""
+    peaks = _set(value, name, 2)
+    charge = _condition(row, "charge")
+    texts = [str(row[each]) if row.get(each) not in (None, "") else None for each in ("adduct", "formula")]
+    try:
+        mzs, intensities = tidy_peaks(peaks[:, 0], peaks[:, 1])
+        spectrum = Spectrum(
+            mzs,
+            intensities,
+            Origin("the row"),
+            precursor_mz=_condition(row, "precursor_mz"),
+            collision_energy=_condition(row, "collision_energy"),
+            charge=None if charge is None else int(charge),
+            adduct=texts[0],
+            formula=texts[1],
+        )
+        return encode_as(READING, spectrum)
+    except ValueError as error:
+        raise RowError("not a spectrum", name, str(error)) from error
 
 
 def _finite(value: Any, name: str, what: str) -> float:
@@ -296,9 +494,13 @@ def _words(value: Any, name: str) -> list[str]:
 
 def is_one_value(given: Any, form: Form) -> bool:
     """Whether what a person has in hand is the value of one row, not of several."""
+    if form.kind is InputKind.PICTURE:
+        return not isinstance(given, list | tuple) and not (hasattr(given, "ndim") and given.ndim == 4)
+    if form.kind is InputKind.BITS:
+        return not isinstance(given, list | tuple)
     many = _elements(given, form)
     first = many[0] if many else None
-    if form.kind is InputKind.SET and isinstance(first, list | tuple) and first:
+    if form.kind in (InputKind.SET, InputKind.SPECTRUM) and isinstance(first, list | tuple) and first:
         first = first[0]
     return not isinstance(first, list | tuple | Mapping)
 
@@ -314,13 +516,17 @@ def as_rows(given: Any, form: Form) -> list[Row]:
     """What a person has in hand, one input or many, as rows of the table."""
     if isinstance(given, Mapping):
         return [given]
-    many = _elements(given, form)
-    rows = [each for each in many if isinstance(each, Mapping)]
-    if rows and len(rows) == len(many):
-        return rows
-    if len(form.columns) > 1:
+    if isinstance(given, list | tuple) and given and all(isinstance(each, Mapping) for each in given):
+        return list(given)
+    if form.kind is InputKind.SEVERAL or (form.kind is InputKind.VECTOR and len(form.columns) > 1):
         raise ValueError(f"expected a mapping with the columns {', '.join(form.columns)}, or several")
-    return [{form.columns[0]: _lists(each)} for each in ([many] if is_one_value(given, form) else many)]
+    one, first = is_one_value(given, form), form.columns[0]
+    if form.kind in (InputKind.PICTURE, InputKind.BITS):
+        values = [given] if one else list(given)
+        arrays = [each.numpy() if isinstance(each, torch.Tensor) else each for each in values]
+        return [{first: each} for each in arrays]
+    many = _elements(given, form)
+    return [{first: _lists(each)} for each in ([many] if one else many)]
 
 
 def _lists(value: Any) -> Any:
@@ -389,6 +595,92 @@ def _to_nearest(query: Floats, references: Floats, real: NDArray[np.bool_]) -> F
     return distances
 
 
+class PictureLikeness(EuclideanLikeness):
+    """A table's pictures by their pixels, averaged over blocks where they are large."""
+
+    name = "squared distance of the pixels"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Floats:
+        """(m, 3 side^2)."""
+        return np.stack([shrunk(_shares(samples[index].value)).ravel() for index in indices])
+
+
+def _shares(pixels: Pixels) -> Floats:
+    shares: Floats = pixels.astype(np.float32) / np.float32(255)
+    return shares
+
+
+class SmilesLikeness(FingerprintLikeness):
+    """A table's molecules by the Tanimoto similarity of their fingerprints."""
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Any:
+        """(m, 2048) sparse zeros and ones."""
+        return bit_matrix([samples[index].value for index in indices])
+
+
+WIDEST = 2000
+"""m/z from which on all peaks share a bin."""
+
+
+class PeakLikeness(KernelLikeness):
+    """A table's spectra by the cosine of the roots of their intensities, in bins of 1 Da."""
+
+    name = "cosine of the binned peaks"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> Floats:
+        """(m, bins) of length one."""
+        rows = np.zeros((len(indices), WIDEST + 1), np.float32)
+        for row, index in zip(rows, indices, strict=True):
+            spectrum: EncodedSpectrum = samples[index].value
+            np.add.at(row, np.minimum(spectrum.mzs, WIDEST).astype(np.int64), np.sqrt(spectrum.intensities))
+        lengths = np.sqrt((rows**2).sum(1, keepdims=True))
+        shares: Floats = rows / np.maximum(lengths, 1e-12)
+        return shares
+
+    def similarity(self, queries: Floats, references: Floats) -> Floats:
+        """(q, m) cosines."""
+        cosines: Floats = queries @ references.T
+        return cosines
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralLikeness(KernelLikeness):
+    """Columns of several kinds by the mean of their kernels, each on the scale of its own distances."""
+
+    parts: tuple[Likeness, ...]
+    name: str = "mean of the columns' kernels"
+
+    def features(self, samples: Samples, indices: Sequence[int]) -> list[Any]:
+        """Those of every part."""
+        return [part.features(_Part(samples, at), indices) for at, part in enumerate(self.parts)]  # type: ignore[arg-type]
+
+    def similarity(self, queries: list[Any], references: list[Any]) -> Floats:
+        """(q, m)."""
+        kernels = []
+        for part, query, reference in zip(self.parts, queries, references, strict=True):
+            alike = part.similarity(query, reference)
+            apart = -alike[alike < 0]
+            kernels.append(part.kernel(alike, float(np.median(apart)) if len(apart) else 1.0))
+        mean: Floats = np.mean(kernels, axis=0).astype(np.float32)
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class _PartValue:
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Samples of which only one part of the input is seen."""
+
+    samples: Samples
+    part: int
+
+    def __getitem__(self, index: int) -> _PartValue:
+        return _PartValue(self.samples[index].value[self.part])
+
+
 def form_likeness(form: Form) -> Likeness:
     """How inputs of a form are compared."""
     match form.kind:
@@ -398,3 +690,11 @@ def form_likeness(form: Form) -> Likeness:
             return SetLikeness()
         case InputKind.TOKENS:
             return TokenLikeness(len(form.words))
+        case InputKind.PICTURE:
+            return PictureLikeness()
+        case InputKind.BITS:
+            return SmilesLikeness()
+        case InputKind.SPECTRUM:
+            return PeakLikeness()
+        case InputKind.SEVERAL:
+            return SeveralLikeness(tuple(map(form_likeness, form.parts)))

@@ -14,14 +14,27 @@ from torch import Tensor
 
 from graphwright.files import columns_of
 from graphwright.graphs import Attribute, Graph, Vocabulary
-from graphwright.models import Inputs, SetInputs
-from graphwright.settings import CORES, ENCODERS, DataSettings, InputForm, Model, Override, SlotKind
+from graphwright.graphs.drawing import positions_of
+from graphwright.graphs.molecules import BONDS, is_molecule, smiles_from_graph
+from graphwright.models import Inputs, SetInputs, SpectrumInputs
+from graphwright.settings import CONFIG, CORES, DataSettings, InputForm, Model, Override, SettingsError, SlotKind
 from graphwright.tasks.likeness import Likeness
 from graphwright.tasks.page import Case, Ion, TaskPage
+from graphwright.tasks.spectra.task import draw_spectrum
 from graphwright.tasks.split import SPLITS, Split
-from graphwright.tasks.table.file import EDGES, GRAPH, NODES, RowError, read_table
-from graphwright.tasks.table.form import Form, InputKind, Value, as_rows, form_likeness, is_one_value
+from graphwright.tasks.table.file import EDGES, GRAPH, NODES, SMILES, Row, RowError, read_table
+from graphwright.tasks.table.form import (
+    CONDITIONS,
+    Form,
+    InputKind,
+    Value,
+    as_rows,
+    form_likeness,
+    is_one_value,
+)
+from graphwright.tasks.table.pictures import PICTURE_FILES
 from graphwright.tasks.table.understood import (
+    Owners,
     TableDataset,
     TableSample,
     TableTask,
@@ -32,7 +45,17 @@ from graphwright.tasks.table.understood import (
     rejection,
     understand,
 )
-from graphwright.tasks.task import BadInput, Choice, NamedInput, RejectedRow, Task, draw_text, register_task
+from graphwright.tasks.task import (
+    LONGEST_NAME,
+    BadInput,
+    Choice,
+    NamedInput,
+    Positions,
+    RejectedRow,
+    Task,
+    draw_text,
+    register_task,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +70,7 @@ class TableInput:
 
 TABLE_FILES = (".parquet", ".csv", ".jsonl", ".ndjson")
 """How the names of files end that may be a person's own table of pairs."""
-TABLE_TARGETS = ({NODES, EDGES}, {GRAPH})
+TABLE_TARGETS = ({NODES, EDGES}, {GRAPH}, {SMILES})
 """Columns, one of these sets, by which such a table is told from one of molecules or spectra."""
 TABLE_SETTINGS = (
     Override("task.kind", "table"),
@@ -77,8 +100,11 @@ class Table(Task):
     def settings_for(cls, source: str) -> DataSettings | None:
         """For a person's own table of inputs and graphs, by its name and its columns, `TABLE_SETTINGS`."""
         path = Path(source)
+        if path.is_dir():
+            inside = _table_in(path)
+            return None if inside is None else DataSettings((*TABLE_SETTINGS, Override("task.data", str(inside))))
         suffix = path.suffix.lower()
-        if suffix not in TABLE_FILES or path.is_dir():
+        if suffix not in TABLE_FILES:
             return None
         # No other task takes lines of JSON: what such a file lacks, the table's reader says best.
         lines = suffix in (".jsonl", ".ndjson")
@@ -125,12 +151,13 @@ class Table(Task):
             "edge_labels": json.dumps(self.vocabulary.edges[1:], ensure_ascii=False),
             "attributes": attributes_text(self.vocabulary.attributes),
             "form": self.form.text,
+            "owners": self.understood.owners,
         }
         return self.settings.model_copy(update=known)
 
     def resolved_encoder(self, model: Model) -> str:
         """That of the form, where the settings leave it to the columns."""
-        return str(self.form.kind) if model.encoder == self.settings.default_encoder else model.encoder
+        return self.form.encoder if model.encoder == self.settings.default_encoder else model.encoder
 
     def choice(self) -> Choice:
         return choose(self)
@@ -150,13 +177,14 @@ class Table(Task):
         return [
             ("rows", f"{len(found.file):,}, {len(found.all_rejected()):,} of them unusable"),
             ("splits", splits),
-            ("input", f"{found.form.described}; read by the encoder {found.form.kind}"),
+            ("input", f"{found.form.described}; read by the encoder {found.form.encoder}"),
             ("target", " and ".join(found.target)),
             ("node labels", _listed(found.vocabulary.nodes)),
             ("edge labels", _listed(found.vocabulary.edges[1:])),
             ("numbers of a node", _listed([_described(each) for each in found.vocabulary.attributes]) or "none"),
             *([("not used", ", ".join(unused))] if unused else []),
             ("capacity", f"{found.capacity} nodes"),
+            *([("elements", OWNED[found.owners])] if found.form.owning else []),
         ]
 
     def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> TableDataset:
@@ -174,61 +202,95 @@ class Table(Task):
 
     @property
     def input_form(self) -> InputForm:
-        form = self.form
-        size = len(form.words) if form.kind is InputKind.TOKENS else form.numbers
-        return InputForm(form.kind, size, form.described)
+        return self.form.input_form
 
     def is_one(self, given: Any) -> bool:
         """One row: a mapping of columns, or the value of the only column."""
         if isinstance(given, TableInput | Mapping):
             return True
-        several = isinstance(given, Sequence) and given and all(isinstance(each, TableInput) for each in given)
-        batch = isinstance(given, SetInputs) or (isinstance(given, Tensor) and self._is_batch(given))
-        return not (several or batch) and is_one_value(given, self.form)
+        if isinstance(given, list | tuple) and given and all(isinstance(e, TableInput | Mapping) for e in given):
+            return False
+        return not self._is_batch(given) and is_one_value(given, self.form)
 
     def inputs(self, given: Any) -> Inputs:
         """A batch from one row or many: mappings of columns, or the values of the only column."""
-        if isinstance(given, SetInputs) or (isinstance(given, Tensor) and self._is_batch(given)):
-            return given
+        if self._is_batch(given):
+            batch: Inputs = given
+            return batch
         if isinstance(given, TableInput):
             given = [given]
-        if isinstance(given, Sequence) and given and all(isinstance(each, TableInput) for each in given):
-            return self.form.collate([each.value for each in given])
+        if isinstance(given, list | tuple) and any(isinstance(each, TableInput) for each in given):
+            return self.form.collate([self._read(each) for each in given])
         return self.form.collate([self.form.read(row) for row in as_rows(given, self.form)])
 
-    def _is_batch(self, given: Tensor) -> bool:
-        """Whether it is what `collate` makes: only lists of tokens can be told from what a person has."""
-        return self.form.kind is InputKind.TOKENS and given.ndim == 2 and not given.is_floating_point()
+    def _read(self, given: Any) -> Value:
+        if isinstance(given, TableInput):
+            return given.value
+        (row,) = as_rows(given, self.form)
+        return self.form.read(row)
+
+    def _is_batch(self, given: Any) -> bool:
+        """Whether it is what `collate` makes, as far as that can be told from what a person has."""
+        if isinstance(given, SetInputs | SpectrumInputs):
+            return True
+        if isinstance(given, tuple):
+            return self.form.kind is InputKind.SEVERAL and all(isinstance(each, Tensor) for each in given)
+        codes = self.form.kind in (InputKind.TOKENS, InputKind.BITS)
+        return codes and isinstance(given, Tensor) and given.ndim == 2 and not given.is_floating_point()
+
+    def file_of(self, given: Any) -> Path | None:
+        """A SMILES may end as a file's name does, and is one only where such a file is there."""
+        if self.form.kind is not InputKind.BITS or not isinstance(given, str):
+            return super().file_of(given)
+        is_file = given.lower().endswith(TABLE_FILES) or (len(given) <= LONGEST_NAME and Path(given).is_file())
+        return Path(given) if is_file else None
+
+    def read_words(self, words: Sequence[str]) -> Iterator[NamedInput | BadInput]:
+        """The rows of files, pictures, or SMILES themselves."""
+        for word in words:
+            path = self.file_of(word)
+            if path is None and self.form.kind is InputKind.BITS:
+                yield self._named({self.form.columns[0]: word}, word, _in_a_name(word), Path(), word)
+            else:
+                yield from self.read(path or Path(word))
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
-        """The input of every row of a file; a graph need not be there."""
+        """The input of every row of a file, which need not have a graph; or a picture, where that is the input."""
+        if self.form.kind is InputKind.PICTURE and path.suffix.lower() in PICTURE_FILES:
+            yield self._named({self.form.columns[0]: path.name}, str(path), path.stem, path.parent, str(path))
+            return
         try:
             file = read_table(path)
         except ValueError as error:
             yield BadInput(str(error))
             return
-        missing = [name for name in self.form.columns if name not in file.columns]
+        needed = [name for name in self.form.columns if name not in CONDITIONS]
+        missing = [name for name in needed if name not in file.columns]
         if missing:
             yield BadInput(f"{path} has no column {missing[0]}, which the model reads: {', '.join(file.columns)}")
             return
         for row, number in zip(file.rows, file.numbers, strict=True):
-            try:
-                if isinstance(row, RowError):
-                    raise row
-                name = name_of(row, number)
-                yield NamedInput(
-                    f"{path}:{name}", f"{path.stem}-{_in_a_name(name)}", TableInput(self.form.read(row))
-                )
-            except RowError as error:
-                yield BadInput(rejection(path, number, error).detail)
+            if isinstance(row, RowError):
+                yield BadInput(rejection(path, number, row).detail)
+                continue
+            name = name_of(row, number)
+            stem, where = f"{path.stem}-{_in_a_name(name)}", f"{path}, row {number}"
+            yield self._named(row, f"{path}:{name}", stem, path.parent, where)
+
+    def _named(self, row: Row, name: str, stem: str, beside: Path, where: str) -> NamedInput | BadInput:
+        try:
+            return NamedInput(name, stem, TableInput(self.form.read(row, beside)))
+        except RowError as error:
+            return BadInput(f"{where}, {error}")
 
     def statistics(self, samples: Iterable[TableSample]) -> list[tuple[str, str]]:
         """Sizes, labels, lengths of the inputs."""
         found = list(samples)
         rows = super().statistics(found)
-        if self.form.kind is InputKind.VECTOR:
+        counted = [self.form.elements(sample.value) for sample in found]
+        lengths = np.array([count for count in counted if count is not None])
+        if not len(lengths):
             return rows
-        lengths = np.array([len(sample.value) for sample in found])
         return [*rows, ("elements of an input", f"{lengths.min()} to {lengths.max()}, mean {lengths.mean():.2f}")]
 
     def title(self, sample: TableSample) -> str:
@@ -238,20 +300,71 @@ class Table(Task):
         return TableInput(sample.value)
 
     def draw_input(self, given: TableInput, axes: Axes) -> None:
-        """Bars of a vector, a list of tokens, points of a set by their first two numbers."""
-        value = given.value
-        match self.form.kind:
-            case InputKind.VECTOR:
-                axes.set_axis_on()
-                axes.bar(np.arange(len(value)), self.form.raw(value))
-            case InputKind.TOKENS:
-                draw_text(" ".join(self.form.words[code] for code in value.tolist()), axes)
-            case InputKind.SET:
-                axes.set_axis_on()
-                numbers = self.form.raw(value).reshape(-1, self.form.numbers)
-                second = numbers[:, 1] if self.form.numbers > 1 else np.zeros(len(numbers))
-                axes.scatter(numbers[:, 0], second, s=20)
-        axes.tick_params(labelsize=7)
+        """Bars of a vector, a list of tokens, points of a set by their first two numbers, a picture, peaks."""
+        _draw(given.value, self.form, axes)
+
+    def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
+        """As any graph; where it is seen in a picture, y is downwards in both."""
+        super().draw_graph(graph, axes, positions)
+        if self.form.kind is InputKind.PICTURE and positions is None and positions_of(graph) is not None:
+            axes.invert_yaxis()
+
+    def text(self, graph: Graph) -> str | None:
+        """The SMILES, where graphs are molecules."""
+        if graph.vocabulary.edges != BONDS or not is_molecule(graph):
+            return None
+        return smiles_from_graph(graph)
+
+
+def _draw(value: Any, form: Form, axes: Axes) -> None:
+    match form.kind:
+        case InputKind.VECTOR:
+            axes.set_axis_on()
+            axes.bar(np.arange(len(value)), form.raw(value))
+        case InputKind.TOKENS:
+            draw_text(" ".join(form.words[code] for code in value.tolist()), axes)
+        case InputKind.SET:
+            axes.set_axis_on()
+            numbers = form.raw(value).reshape(-1, form.numbers)
+            second = numbers[:, 1] if form.numbers > 1 else np.zeros(len(numbers))
+            axes.scatter(numbers[:, 0], second, s=20)
+        case InputKind.PICTURE:
+            axes.imshow(value.transpose(1, 2, 0))
+        case InputKind.BITS:
+            draw_text(f"a molecule of {len(value)} active bits", axes)
+        case InputKind.SPECTRUM:
+            axes.set_axis_on()
+            draw_spectrum(value, axes)
+        case InputKind.SEVERAL:
+            _draw(value[0], form.parts[0], axes)
+            return
+    axes.tick_params(labelsize=7)
+
+
+def _table_in(folder: Path) -> Path | None:
+    """The only table of pairs in a folder, of pictures perhaps; None where there is none, or it is a run's."""
+    if (folder / CONFIG).exists():
+        return None
+    found = []
+    for path in sorted(folder.iterdir()):
+        suffix = path.suffix.lower()
+        if suffix in TABLE_FILES and path.is_file():
+            columns = _keys(path) if suffix in (".jsonl", ".ndjson") else columns_of(path, ",")
+            found += [path] if any(wanted <= columns for wanted in TABLE_TARGETS) else []
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise SettingsError(f"{folder} holds several tables of graphs, {names}: give one of them")
+    return found[0] if found else None
+
+
+def _keys(path: Path) -> set[str]:
+    """Columns of the first line of a JSONL file."""
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            row = json.loads(next(lines, "{}"))
+    except (OSError, ValueError):
+        return set()
+    return set(row) if isinstance(row, dict) else set()
 
 
 def _listed(labels: Sequence[str], most: int = 12) -> str:
@@ -272,6 +385,10 @@ SHOWN_FAULTS = 3
 FEW_ROWS = 2000
 """Below so many training rows a wide model learns them by heart."""
 TOKENS_ARE_SLOTS = "slots   every element of an input may be a node: no graph has more nodes than its input"
+OWNED = {
+    Owners.ORDER: "element i may stand for node i alone: every graph has as many nodes as its input has elements",
+    Owners.FREE: "may stand for any node",
+}
 LARGEST_BATCH, SMALLEST_BATCH = 64, 4
 
 
@@ -288,7 +405,7 @@ def choose(table: Table) -> Choice:
     slots = _slots(found)
     numbers = found.vocabulary.attribute_names
     values = {
-        "model.encoder": str(found.form.kind),
+        "model.encoder": found.form.encoder,
         "model.slots": slots.value,
         "model.layers": 2 if slots is SlotKind.TOKENS else 3,
         "model.encoder_width": width,
@@ -300,12 +417,13 @@ def choose(table: Table) -> Choice:
     lines = [
         f"{found.path}: {found.counts()} rows"
         + ("" if found.by_column else ", split by hash (there is no column split)"),
-        f"input   {found.form.described}: encoder {found.form.kind}",
+        f"input   {found.form.described}: encoder {found.form.encoder}",
         f"graphs  at most {found.capacity} nodes, as the largest training graph; "
         f"{_count(len(found.vocabulary.nodes), 'node label')}, "
         f"{_count(len(found.vocabulary.edges) - 1, 'edge label')}",
         *([f"numbers of a node  {_listed(numbers)}, learnt in deviations from their means"] if numbers else []),
         *([TOKENS_ARE_SLOTS] if slots is SlotKind.TOKENS else []),
+        *([f"owners  {OWNED[found.owners]}"] if slots is SlotKind.TOKENS and found.owners is Owners.ORDER else []),
         f"model   width {width} and batches of {batch}, for {rows:,} training rows",
         *_faults(found),
     ]
@@ -315,8 +433,8 @@ def choose(table: Table) -> Choice:
 def _slots(found: Understood) -> SlotKind:
     """Every element a slot, where it may stand for a node: a set never smaller than its graph."""
     samples = found.samples["train"]
-    owning = ENCODERS[found.form.kind].owning
-    enough = owning and all(len(sample.value) >= sample.graph.size for sample in samples)
+    form = found.form
+    enough = form.owning and all((form.elements(sample.value) or 0) >= sample.graph.size for sample in samples)
     return SlotKind.TOKENS if enough else SlotKind.LEARNED
 
 

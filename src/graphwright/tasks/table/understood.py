@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import torch
 from pydantic import Field
+from torch import Tensor
 
 from graphwright.graphs import Attribute, Graph, GraphBatch, Vocabulary
+from graphwright.graphs.molecules import BONDS, molecule_vocabulary
 from graphwright.models import Inputs
 from graphwright.settings import TaskSettings
 from graphwright.tasks.split import SPLIT_NAMES, SPLITS, Split, split_by_hash
@@ -23,6 +28,7 @@ from graphwright.tasks.table.file import (
     EDGES,
     GRAPH,
     NODES,
+    SMILES,
     Row,
     RowError,
     TableFile,
@@ -31,31 +37,38 @@ from graphwright.tasks.table.file import (
     target_of,
     unused_fields,
 )
-from graphwright.tasks.table.form import USUAL, Form, Value, find_form, moments
+from graphwright.tasks.table.form import USUAL, Form, InputKind, Value, find_form, moments
 from graphwright.tasks.task import RejectedRow, Samples
 
 SPLIT, ID = "split", "id"
-TARGETS = (NODES, EDGES, GRAPH, ATTRIBUTES, DIRECTED, SPLIT, ID)
+TARGETS = (NODES, EDGES, GRAPH, ATTRIBUTES, SMILES, DIRECTED, SPLIT, ID)
 """Columns that are no input unless `task.inputs` says so."""
-NOT_YET = ("smiles_target",)
-"""Columns of graphs that cannot be predicted yet: to take them for inputs would give the answer away."""
 NEEDED: dict[Split, int] = {"train": 20, "validation": 2, "test": 0}
 """Rows without which there is no training; test rows are for evaluation alone."""
 MOST_NODES = 250
 
 
+class Owners(StrEnum):
+    """Which node an element of the input may stand for, where elements may be nodes."""
+
+    FOUND = "found"
+    """In order, if every training graph has as many nodes as its input has elements; else any."""
+    ORDER = "order"
+    FREE = "free"
+
+
 class TableTask(TaskSettings):
     """Table: a person's own file of pairs, one row an input and its graph."""
 
-    input_kinds = ("vector", "tokens", "set")
+    input_kinds = ("vector", "tokens", "set", "picture", "bits", "spectrum", "several")
     default_encoder = "columns"
 
     kind: Literal["table"] = "table"
     """What is predicted from what: table, graphs from the columns of your own file."""
     data: Annotated[str, Field(min_length=1)] = "pairs.parquet"
-    """File of pairs (parquet, jsonl, csv): columns nodes and edges, or graph; all other columns are the input."""
+    """File of pairs (parquet, jsonl, csv): columns nodes and edges, graph, or smiles_target, and the input."""
     inputs: str = ""
-    """Columns that are the input, with commas between them; empty: all but graph, nodes, edges, split and id."""
+    """Columns that are the input, with commas between them; empty: all but those of the graph, split and id."""
     capacity: Annotated[int, Field(ge=0, le=250)] = 0
     """Largest number of nodes, N; larger graphs are left out; 0: as many as the largest training graph has."""
     node_labels: str = ""
@@ -66,6 +79,10 @@ class TableTask(TaskSettings):
     """Numbers of nodes to predict, names with commas between them; []: none; empty: all in the training rows."""
     form: str = ""
     """Kind of the input, mean and deviation of its numbers, its tokens, as JSON; empty: found in the data."""
+    side: Annotated[int, Field(ge=0, le=512, multiple_of=4)] = 0
+    """Pixels to a side that pictures are brought to; 0: as most training pictures have, at most 96."""
+    owners: Owners = Owners.FOUND
+    """Whether element i of a set or list is node i of its graph (order) or any (free); found: if sizes agree."""
     diffusion: bool = True
     """Also predict how many neighbours of each label a node has, and match by it."""
 
@@ -82,7 +99,10 @@ class TableSample:
 
 @dataclass(frozen=True, eq=False)
 class Understood:
-    """A file and what it holds. rejected: the unusable rows; those of no split are under None."""
+    """A file and what it holds. rejected: the unusable rows; those of no split are under None.
+
+    owners: `ORDER` where element i of an input is node i, else `FREE`.
+    """
 
     file: TableFile
     form: Form
@@ -90,6 +110,7 @@ class Understood:
     capacity: int
     target: tuple[str, ...]
     by_column: bool
+    owners: Owners
     samples: dict[Split, list[TableSample]]
     rejected: dict[Split | None, list[RejectedRow]]
 
@@ -162,27 +183,53 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
     ):
         raise ValueError(_nothing_to_learn_from(file, splits, graphs))
     form = (
-        Form.from_text(settings.form) if settings.form else find_form([row for row, _ in training], inputs, path)
+        Form.from_text(settings.form)
+        if settings.form
+        else find_form([row for row, _ in training], inputs, path, settings.side)
     )
-    fitting = [graph for row, graph in training if not isinstance(_value(row, form), RowError)]
+    values = [None if isinstance(row, RowError) else _value(row, form, path.parent) for row in file.rows]
+    fitting = [
+        graph
+        for graph, split, value in zip(graphs, splits, values, strict=True)
+        if split == "train" and isinstance(graph, Graph) and value is not None and not isinstance(value, RowError)
+    ]
     capacity = settings.capacity or min(MOST_NODES, max((graph.size for graph in fitting), default=1))
     fitting = [graph for graph in fitting if graph.size <= capacity]
-    vocabulary = _vocabulary(settings, fitting)
+    vocabulary = _vocabulary(settings, fitting, path)
     samples: dict[Split, list[TableSample]] = {split: [] for split in SPLITS}
     rejected: dict[Split | None, list[RejectedRow]] = {None: [], **{split: [] for split in SPLITS}}
-    for row, number, split, graph in zip(file.rows, file.numbers, splits, graphs, strict=True):
+    for row, number, split, graph, value in zip(file.rows, file.numbers, splits, graphs, values, strict=True):
         fault = next((each for each in (row, split, graph) if isinstance(each, RowError)), None)
         if fault is None:
             assert isinstance(graph, Graph)
             assert not isinstance(row, RowError)
             assert not isinstance(split, RowError)
-            made = _sample(row, number, graph, form, vocabulary, capacity, target)
+            assert value is not None
+            made = _sample(row, number, graph, value, vocabulary, capacity, target)
             if isinstance(made, TableSample):
                 samples[split].append(made)
                 continue
             fault = made
         rejected[None if isinstance(split, RowError) else split].append(rejection(path, number, fault))
-    return Understood(file, form, vocabulary, capacity, target, by_column, samples, rejected)
+    owners = _owners(settings, form, samples["train"], path)
+    return Understood(file, form, vocabulary, capacity, target, by_column, owners, samples, rejected)
+
+
+def _owners(settings: TableTask, form: Form, training: Sequence[TableSample], path: Path) -> Owners:
+    """What the settings say, or `ORDER` where every training graph has as many nodes as its input elements."""
+    if settings.owners is Owners.ORDER and not form.owning:
+        raise ValueError(f"task.owners order needs an input whose elements may be nodes, got {form.described}")
+    apart = [sample for sample in training if form.elements(sample.value) != sample.graph.size]
+    if settings.owners is Owners.ORDER and apart:
+        elements, size = form.elements(apart[0].value), apart[0].graph.size
+        raise ValueError(
+            f"task.owners order: {path}, row {apart[0].row} has {elements} elements and a graph of {size} nodes"
+        )
+    if settings.owners is not Owners.FOUND:
+        return settings.owners
+    # The bits of a fingerprint are sorted by number: their order is no atom's.
+    ordered = form.owning and InputKind.BITS not in {form.kind, *(part.kind for part in form.parts)}
+    return Owners.ORDER if training and ordered and not apart else Owners.FREE
 
 
 def rejection(path: Path, number: int, fault: RowError) -> RejectedRow:
@@ -200,12 +247,6 @@ def input_columns(settings: TableTask, file: TableFile) -> tuple[str, ...]:
             )
     if chosen:
         return chosen
-    for name in NOT_YET:
-        if name in file.columns:
-            raise ValueError(
-                f"{file.path}: a column {name} as part of the graph is not supported yet; say which columns are "
-                "the input with --task.inputs A,B, or leave it out"
-            )
     found = tuple(name for name in file.columns if name not in TARGETS)
     if not found:
         raise ValueError(
@@ -242,24 +283,26 @@ def _graph(row: Row | RowError, target: Sequence[str]) -> Graph | RowError:
         return error
 
 
-def _value(row: Row, form: Form) -> Value | RowError:
+def _value(row: Row, form: Form, beside: Path) -> Value | RowError:
     try:
-        return form.read(row)
+        return form.read(row, beside)
     except RowError as error:
         return error
 
 
-def _vocabulary(settings: TableTask, graphs: Sequence[Graph]) -> Vocabulary:
+def _vocabulary(settings: TableTask, graphs: Sequence[Graph], path: Path) -> Vocabulary:
     named = named_vocabulary(settings)
     if named is not None:
         return named
+    if graphs and graphs[0].vocabulary.edges == BONDS:
+        return molecule_vocabulary(sorted({name for graph in graphs for name in graph.node_names}))
     found = Vocabulary.of(
         (name for graph in graphs for name in graph.node_names),
         (name for graph in graphs for name in graph.edge_names),
     )
     nodes = labels_of(settings.node_labels, "node_labels") or found.nodes
     edges = labels_of(settings.edge_labels, "edge_labels") or found.edges[1:]
-    return Vocabulary(nodes, (found.edges[0], *edges), _attributes(settings, graphs))
+    return Vocabulary(nodes, (found.edges[0], *edges), _attributes(settings, graphs, path))
 
 
 def named_vocabulary(settings: TableTask) -> Vocabulary | None:
@@ -291,7 +334,7 @@ def written_attributes(settings: TableTask) -> tuple[Attribute, ...] | None:
         raise ValueError(f"task.attributes must be names with commas between them, got {text[:60]!r}") from error
 
 
-def _attributes(settings: TableTask, graphs: Sequence[Graph]) -> tuple[Attribute, ...]:
+def _attributes(settings: TableTask, graphs: Sequence[Graph], path: Path) -> tuple[Attribute, ...]:
     """Those of most training graphs, or those named, with the mean and deviation of these graphs' nodes."""
     written = written_attributes(settings)
     if written is not None:
@@ -302,7 +345,8 @@ def _attributes(settings: TableTask, graphs: Sequence[Graph]) -> tuple[Attribute
         if name not in having:
             known = ", ".join(having) or "none"
             raise ValueError(
-                f"task.attributes: nodes of the training rows have no number {name!r}; they have {known}"
+                f"{path}: no training row's nodes have the number {name!r}, which task.attributes names; "
+                f"they have {known}"
             )
     names = names or tuple(name for name, count in having.items() if count >= USUAL * len(graphs))
     values = [
@@ -332,7 +376,7 @@ def _sample(
     row: Row,
     number: int,
     graph: Graph,
-    form: Form,
+    value: Value | RowError,
     vocabulary: Vocabulary,
     capacity: int,
     target: Sequence[str],
@@ -351,7 +395,6 @@ def _sample(
     if lacking:
         detail = f"its nodes do not all have the number {lacking[0]!r}, as those of training rows have"
         return RowError("missing number", target[-1], detail)
-    value = _value(row, form)
     if isinstance(value, RowError):
         return value
     return TableSample(number, name_of(row, number), value, graph.with_vocabulary(vocabulary))
@@ -400,9 +443,30 @@ class TableDataset(Samples):
 
     def collate(self, samples: Sequence[TableSample]) -> tuple[Inputs, GraphBatch]:
         """Inputs as the encoder takes them, and the graphs padded to the capacity."""
-        inputs = self.understood.form.collate([sample.value for sample in samples])
-        return inputs, GraphBatch.collate([sample.graph for sample in samples], self.understood.capacity)
+        form = self.understood.form
+        inputs = form.collate([sample.value for sample in samples])
+        graphs = GraphBatch.collate([sample.graph for sample in samples], self.understood.capacity)
+        if self.owners and self.understood.owners is Owners.ORDER:
+            graphs = replace(graphs, owners=_in_order([sample.graph.size for sample in samples], graphs.capacity))
+        return inputs, graphs
 
     def digest(self) -> str:
-        """SHA-256 of the file."""
-        return self.understood.file.digest()
+        """SHA-256 of the file, and of the pictures that it names."""
+        own = self.understood.file.digest()
+        kinds = {self.understood.form.kind, *(part.kind for part in self.understood.form.parts)}
+        if InputKind.PICTURE not in kinds:
+            return own
+        joint = hashlib.sha256(own.encode())
+        for sample in self.samples:
+            for value in sample.value if isinstance(sample.value, tuple) else (sample.value,):
+                if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+                    joint.update(value.tobytes())
+        return joint.hexdigest()
+
+
+def _in_order(sizes: Sequence[int], capacity: int) -> Tensor:
+    """(b, 1 + k, n) owners: token 0 is nobody's, token 1 + i may stand for node i alone."""
+    owners = torch.zeros(len(sizes), 1 + max(sizes, default=0), capacity, dtype=torch.bool)
+    for owner, size in zip(owners, sizes, strict=True):
+        owner[range(1, 1 + size), range(size)] = True
+    return owners

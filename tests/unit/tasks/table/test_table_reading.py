@@ -7,11 +7,18 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from PIL import Image
 from pyarrow import parquet
 
 from graphwright.graphs import Graph, is_isomorphic, to_json
+from graphwright.graphs.molecules import molecule_vocabulary, smiles_from_graph
 from graphwright.settings import load_run
-from graphwright.tasks.table import InputKind, Table, TableDataset, TableTask, understand
+from graphwright.spectra import Origin, Spectrum, tidy_peaks
+from graphwright.tasks.molecules.fingerprint import fingerprint_batch
+from graphwright.tasks.spectra.encoded import SpectrumTask, spectrum_batch
+from graphwright.tasks.table import Form, InputKind, Owners, Table, TableDataset, TableTask, understand
+from graphwright.testing import check_encoder, check_task
 from tiny_tables import path_row, rows, write_jsonl
 
 
@@ -166,21 +173,20 @@ def test_what_a_file_lacks_is_said(tmp_path):
         write_jsonl(path, without("nodes", "edges"))
     )
     assert "has no input column" in refusal(write_jsonl(path, without("points")))
-    both = rows(60, lambda _: {"graph": {}})
-    assert "keep one way to give the graph" in refusal(write_jsonl(path, both))
+    for column in ("graph", "smiles_target"):
+        both = rows(60, lambda _, column=column: {column: "C"})
+        assert "keep one way to give the graph" in refusal(write_jsonl(path, both))
     assert "has no rows" in refusal(write_jsonl(path, []))
     write_jsonl(path, rows())
     assert "has no column colour, which task.inputs names" in refusal(path, inputs="colour")
     text = rows(60, lambda _: {"points": "some words"})
     assert "column points holds text, such as 'some words'" in refusal(write_jsonl(path, text))
-    mixed = rows(60, lambda _: {"weight": 1.5})
-    assert "the input columns are points (set), weight (vector)" in refusal(write_jsonl(path, mixed))
+    twice = rows(60, lambda _: {"others": [[1.5]]})
+    assert "the input columns are points (set), others (set); choose with" in refusal(write_jsonl(path, twice))
     hidden = [row | {"attributes": [[1.0]]} for row in linked(lambda _, __: {})]
     assert "numbers of nodes go into the graph's nodes" in refusal(write_jsonl(path, hidden))
     write_jsonl(path, linked(lambda _, node: {"x": node}))
-    assert "task.attributes: nodes of training rows have no number 'z'; they have x" in refusal(
-        path, attributes="z"
-    )
+    assert "nodes have the number 'z', which task.attributes names; they have x" in refusal(path, attributes="z")
     assert "does not exist" in refusal(tmp_path / "none.jsonl")
     assert "a table's name ends in .parquet, .jsonl, .ndjson, .csv, not in .txt" in refusal(tmp_path / "none.txt")
 
@@ -351,3 +357,205 @@ def test_attributes_that_no_sample_is_made_of_are_listed(tmp_path, attributes, r
     (found,) = table(write_jsonl(tmp_path / "pairs.jsonl", given)).rejections()
     assert (found.row, found.reason) == (11, reason)
     assert said in found.detail
+
+
+def test_kinds_together_are_read_side_by_side_the_one_that_owns_nodes_first(tmp_path):
+    given = rows(60, lambda at: {"weight": 2.0 * at, "words": ["a", "b"][: 1 + at % 2], "extra": [0.5, at]})
+    path = write_jsonl(tmp_path / "a.jsonl", [{k: v for k, v in row.items() if k != "points"} for row in given])
+    own = table(path)
+    assert [(part.kind, part.columns) for part in own.form.parts] == [
+        ("tokens", ("words",)),
+        ("vector", ("weight", "extra")),
+    ]
+    assert (own.form.kind, own.form.encoder, own.form.owning) == (InputKind.SEVERAL, "several", True)
+    assert Form.from_text(own.form.text) == own.form
+    inputs = own.data("train").batch([0, 1])[0]
+    assert [tuple(each.shape) for each in inputs] == [(2, 3), (2, 3)]
+    assert all(
+        torch.equal(a, b) for a, b in zip(own.inputs(given[0]), own.data("train").batch([0])[0], strict=True)
+    )
+    with pytest.raises(ValueError, match="expected a mapping with the columns words, weight, extra"):
+        own.inputs([1.0, 2.0])
+    older = json.loads(own.form.parts[1].text)
+    del older["side"], older["parts"]
+    assert Form.from_text(json.dumps(older)) == own.form.parts[1]
+
+
+PICTURES = {
+    "wide.png": ("RGB", (20, 10)),
+    "tall.png": ("RGBA", (10, 20)),
+    "grey.png": ("L", (16, 16)),
+    "deep.png": ("I;16", (16, 16)),
+    "palette.gif": ("P", (12, 12)),
+}
+
+
+def picture_rows(folder, path_of=lambda path: path.name, count=60):
+    """Pictures of all modes and sizes in a folder, a row for each; all are dark on the left, white elsewhere."""
+    folder.mkdir(exist_ok=True)
+    for name, (mode, size) in PICTURES.items():
+        pixels = np.full((size[1], size[0]), 255, np.uint8)
+        pixels[:, : size[0] // 2] = 0
+        if mode == "I;16":
+            Image.fromarray(pixels.astype(np.uint16) * 257).save(folder / name)
+            continue
+        picture = Image.fromarray(pixels).convert(mode)
+        if mode == "RGBA":
+            picture.putalpha(Image.fromarray(np.where(pixels > 0, 0, 255).astype(np.uint8)))
+        picture.save(folder / name)
+    names = list(PICTURES)
+    return [
+        {"picture": path_of(folder / names[at % len(names)]), **{k: v for k, v in row.items() if k != "points"}}
+        for at, row in enumerate(rows(count))
+    ]
+
+
+@pytest.mark.parametrize("stored", ["relative", "bytes", "hugging face"])
+def test_pictures_of_any_size_and_mode_become_squares(tmp_path, stored):
+    given = picture_rows(tmp_path / "pairs")
+    path = tmp_path / "pairs" / "table.parquet"
+    for row in given:
+        content = (tmp_path / "pairs" / row["picture"]).read_bytes()
+        if stored == "bytes":
+            row["picture"] = content
+        if stored == "hugging face":
+            row["picture"] = {"bytes": content, "path": None}
+    parquet.write_table(pa.Table.from_pylist(given), path)
+    own = table(path)
+    assert not own.rejections()
+    assert (own.form.kind, own.form.side, own.form.encoder) == (InputKind.PICTURE, 16, "cnn")
+    inputs, _ = own.data("train").batch(range(10))
+    assert tuple(inputs.shape) == (10, 3, 16, 16)
+    assert (float(inputs.min()), float(inputs.max())) == (0, 1)
+    # Dark on the left, white on the right, whatever the mode; the letterbox has the border's colour.
+    for picture in inputs:
+        assert float(picture[:, 6:10, 4].max()) < 0.1
+        assert float(picture[:, 6:10, 11].min()) > 0.9
+    assert table(path, side=32).form.side == 32
+
+
+def test_pictures_in_hand_and_pictures_that_cannot_be_read(tmp_path):
+    given = picture_rows(tmp_path / "pairs")
+    given[3]["picture"], given[10]["picture"] = "none.png", "torn.png"
+    (tmp_path / "pairs" / "torn.png").write_bytes(b"no picture")
+    own = table(write_jsonl(tmp_path / "pairs" / "a.jsonl", given))
+    missing, torn = own.rejections()
+    assert (missing.row, missing.reason) == (4, "no such picture")
+    assert f"row 4, picture: there is no file {tmp_path / 'pairs' / 'none.png'}" in missing.detail
+    assert (torn.row, torn.reason) == (11, "not a picture")
+    file = tmp_path / "pairs" / "wide.png"
+    arrays = np.asarray(Image.open(file))
+    from_file = own.inputs([next(own.read(file)).value])
+    for held in (
+        str(file),
+        file,
+        Image.open(file),
+        arrays,
+        arrays.transpose(2, 0, 1),
+        (arrays / 255).astype(np.float32),
+    ):
+        assert torch.equal(own.inputs(held), from_file)
+    assert tuple(own.inputs([file, Image.open(file)]).shape) == (2, 3, 16, 16)
+    with pytest.raises(ValueError, match="floats must be 0 to 1"):
+        own.inputs(arrays.astype(np.float32))
+    digest = own.data("train").digest()
+    Image.new("RGB", (20, 10)).save(file)
+    assert table(write_jsonl(tmp_path / "pairs" / "a.jsonl", [*given])).data("train").digest() != digest
+
+
+def test_a_folder_of_pictures_with_a_table_is_data(tmp_path):
+    folder = tmp_path / "drawn"
+    write_jsonl(folder / "table.jsonl", picture_rows(folder))
+    assert load_run(str(folder)).task.data == str(folder / "table.jsonl")
+    write_jsonl(folder / "more.jsonl", picture_rows(folder))
+    with pytest.raises(
+        ValueError, match=r"holds several tables of graphs, more.jsonl, table.jsonl: give one of them"
+    ):
+        load_run(str(folder))
+    (folder / "more.jsonl").unlink()
+    (folder / "config.yaml").write_text("")
+    assert Table.settings_for(str(folder)) is None
+
+
+MOLECULES = ["CCO", "c1ccccc1", "CC(=O)N", "CCN", "OCC=O", "C1CC1"]
+
+
+def test_smiles_are_read_as_molecule_tasks_do(tmp_path):
+    given = [{"input": MOLECULES[at % 6], "smiles_target": MOLECULES[at % 6]} for at in range(60)]
+    given[7]["smiles_target"], given[8]["input"] = "C(", "C1"
+    own = table(write_jsonl(tmp_path / "a.jsonl", given))
+    assert (own.form.kind, own.form.encoder) == (InputKind.BITS, "fingerprint")
+    assert {(each.row, each.reason) for each in own.rejections()} == {(8, "not a molecule"), (9, "not a molecule")}
+    assert own.vocabulary == molecule_vocabulary(["C", "N", "O"])
+    assert own.understood.owners is Owners.FREE
+    tokens = own.data("train").batch([0])[0]
+    assert torch.equal(own.inputs("CCO"), fingerprint_batch("CCO"))
+    assert torch.equal(own.inputs(["CCO"]), own.inputs("CCO"))
+    assert tokens.dtype == torch.int64
+    sample = own.data("train")[0]
+    assert own.text(sample.graph) == smiles_from_graph(sample.graph)
+    (read,) = own.read_words(["CC.O"])
+    assert read.name == "CC.O"
+
+
+def test_spectra_are_read_as_their_task_does_with_what_is_known_of_them(tmp_path):
+    def peaks(at):
+        found = {"peaks": [[91.05 + at % 3, 10.0], [65.04, 3.0]], "precursor_mz": 122.06 if at % 2 else None}
+        return found | {"adduct": "[M+H]+", "formula": "C7H7NO"}
+
+    given = [{k: v for k, v in row.items() if k != "points"} for row in rows(60, peaks)]
+    given[9]["peaks"] = [[91.0, -1.0]]
+    own = table(write_jsonl(tmp_path / "a.jsonl", given))
+    assert own.form.columns == ("peaks", "precursor_mz", "adduct", "formula")
+    assert (own.form.kind, own.form.encoder) == (InputKind.SPECTRUM, "spectrum")
+    inputs, _ = own.data("train").batch([0, 1])
+    mzs, intensities = tidy_peaks([92.05, 65.04], [10.0, 3.0])
+    known = {"precursor_mz": 122.06, "adduct": "[M+H]+", "formula": "C7H7NO"}
+    expected = spectrum_batch(SpectrumTask(), Spectrum(mzs, intensities, Origin("x"), **known))
+    for mine, its in zip(inputs, expected, strict=True):
+        torch.testing.assert_close(mine[1:], its, rtol=0, atol=0, equal_nan=True)
+    assert float(inputs.precursor[0].abs().sum()) == 0
+    assert [(each.row, each.reason) for each in own.rejections()] == [(10, "not a spectrum")]
+    alone = own.inputs([[92.05, 10.0], [65.04, 3.0]])
+    assert tuple(alone.peaks.shape[:2]) == (1, 2)
+
+
+def test_elements_own_nodes_in_order_where_sizes_always_agree_and_inspect_says_so(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", rows())
+    own = table(path)
+    assert own.understood.owners is Owners.ORDER
+    assert dict(own.explained())["elements"].startswith("element i may stand for node i alone")
+    assert own.resolved().owners == "order"
+    data = own.data("train")
+    assert data.batch([0])[1].owners is None
+    data.owners = True
+    inputs, target = data.batch([0, 1])
+    assert target.owners.shape == (2, 1 + inputs.mask.shape[1], own.capacity)
+    assert target.owners[0].nonzero().tolist() == [[1, 0], [2, 1], [3, 2]]
+    free = table(path, owners="free").data("train")
+    free.owners = True
+    assert free.batch([0])[1].owners is None
+    more = table(write_jsonl(tmp_path / "b.jsonl", rows(60, lambda at: {"points": [[0.0, at]] * (4 + at % 3)})))
+    assert more.understood.owners is Owners.FREE
+    with pytest.raises(ValueError, match=r"task.owners order: .*row 1 has 4 elements and a graph of 3 nodes"):
+        table(tmp_path / "b.jsonl", owners="order").resolved()
+
+
+def test_kinds_that_are_not_built_in_by_chance(tmp_path):
+    """Every kind of input keeps what training, prediction and reports rely on."""
+    folder = tmp_path / "pairs"
+    kinds = {
+        "picture": picture_rows(folder, count=40),
+        "several": rows(40, lambda at: {"weight": float(at)}),
+        "bits": [row | {"points": MOLECULES[at % 6]} for at, row in enumerate(rows(40))],
+        "spectrum": [
+            {k: v for k, v in row.items() if k != "points"} | {"peaks": [[91.0 + at, 5.0]] * (1 + at % 2)}
+            for at, row in enumerate(rows(40))
+        ],
+    }
+    for kind, given in kinds.items():
+        path = write_jsonl(folder / f"{kind}.jsonl", given)
+        own = table(path)
+        assert own.form.kind == kind
+        check_task(own, path, samples=3)
+        check_encoder(own.form.encoder, own, samples=3)
