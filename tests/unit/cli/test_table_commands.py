@@ -149,8 +149,12 @@ def test_the_page_on_own_data_does_what_it_says(capsys):
             words = [*words[:2], *TINY]
         assert cli.main(words) == cli.DONE, line
     told = capsys.readouterr().out
-    for line in re.findall(r"^(?:input|graphs|slots) .*", text, re.MULTILINE):
+    chosen = re.findall(r"^(?:input|graphs|numbers|slots|owners) .*", text, re.MULTILINE)
+    assert len(chosen) == 5
+    for line in chosen:
         assert line in told
+    graphs = [row["graph"] for row in json.loads(Path("graphs.json").read_text())]
+    assert all({"x", "y"} <= set(node) for graph in graphs for node in graph["nodes"])
 
 
 def test_numbers_of_nodes_go_from_the_file_to_the_answer(capsys):

@@ -120,6 +120,10 @@ class Form:
         return ENCODERS[self.encoder].owning
 
     @property
+    def has_pictures(self) -> bool:
+        return InputKind.PICTURE in {self.kind, *(part.kind for part in self.parts)}
+
+    @property
     def described(self) -> str:
         names = ", ".join(self.columns)
         match self.kind:
@@ -154,8 +158,11 @@ class Form:
     def _codes(self) -> dict[str, int]:
         return {word: code for code, word in enumerate(self.words)}
 
-    def read(self, row: Row, beside: Path = Path()) -> Value:
-        """The input of a row, standardised; `RowError` says what is wrong. beside: where paths begin."""
+    def read(self, row: Row, beside: Path | None = Path()) -> Value:
+        """The input of a row, standardised; `RowError` says what is wrong.
+
+        beside: where relative paths of pictures begin; None: none are followed.
+        """
         if self.kind is InputKind.SEVERAL:
             return tuple(part.read(row, beside) for part in self.parts)
         first = self.columns[0]

@@ -33,15 +33,15 @@ def is_picture_cell(value: Any) -> bool:
     return isinstance(value, bytes)
 
 
-def read_pixels(value: Any, name: str, side: int, beside: Path) -> Pixels:
+def read_pixels(value: Any, name: str, side: int, beside: Path | None) -> Pixels:
     """(3, side, side) of a cell, a Pillow image or an array; `RowError` says what is wrong.
 
-    beside: the folder that a relative path begins in.
+    beside: the folder that a relative path begins in; None: paths are not followed, as they are a stranger's.
     """
     return letterboxed(_in_colours(_opened(value, name, beside)), side)
 
 
-def usual_side(values: Iterable[Any], beside: Path) -> int:
+def usual_side(values: Iterable[Any], beside: Path | None) -> int:
     """What half of the first few pictures are larger than, in steps and between bounds."""
     sizes = []
     for value, _ in zip(values, range(LOOKED_AT), strict=False):
@@ -72,7 +72,7 @@ def letterboxed(picture: Image, side: int) -> Pixels:
     return np.ascontiguousarray(whole.transpose(2, 0, 1))
 
 
-def _opened(value: Any, name: str, beside: Path) -> Image:
+def _opened(value: Any, name: str, beside: Path | None) -> Image:
     image = _pillow()
     if isinstance(value, Mapping):
         value = value["bytes"] if value.get("bytes") is not None else value.get("path")
@@ -85,6 +85,8 @@ def _opened(value: Any, name: str, beside: Path) -> Image:
         return _read(image, io.BytesIO(value), name, "the bytes")
     if not isinstance(value, str | Path) or not str(value).strip():
         raise RowError("not a picture", name, f"expected a picture's path or bytes, got {str(value)[:40]!r}")
+    if beside is None:
+        raise RowError("a path", name, "give the picture itself: paths are not followed here")
     path = beside / Path(value)
     if not path.is_file():
         raise RowError("no such picture", name, f"there is no file {path}")

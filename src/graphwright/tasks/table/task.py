@@ -259,6 +259,10 @@ class Table(Task):
         if self.form.kind is InputKind.PICTURE and path.suffix.lower() in PICTURE_FILES:
             yield self._named({self.form.columns[0]: path.name}, str(path), path.stem, path.parent, str(path))
             return
+        yield from self.read_rows(path, path.parent)
+
+    def read_rows(self, path: Path, beside: Path | None) -> Iterator[NamedInput | BadInput]:
+        """The inputs of a table's rows; beside: where relative paths of pictures begin, None: not followed."""
         try:
             file = read_table(path)
         except ValueError as error:
@@ -275,9 +279,9 @@ class Table(Task):
                 continue
             name = name_of(row, number)
             stem, where = f"{path.stem}-{_in_a_name(name)}", f"{path}, row {number}"
-            yield self._named(row, f"{path}:{name}", stem, path.parent, where)
+            yield self._named(row, f"{path}:{name}", stem, beside, where)
 
-    def _named(self, row: Row, name: str, stem: str, beside: Path, where: str) -> NamedInput | BadInput:
+    def _named(self, row: Row, name: str, stem: str, beside: Path | None, where: str) -> NamedInput | BadInput:
         try:
             return NamedInput(name, stem, TableInput(self.form.read(row, beside)))
         except RowError as error:
@@ -475,10 +479,18 @@ class TablePage(TaskPage[Table]):
             return text  # one a line already, or an error that the reader words better
         return "\n".join(json.dumps(row) for row in (rows if isinstance(rows, list) else [rows]))
 
+    def inputs(self, path: Path, formula: str) -> Iterator[NamedInput | BadInput]:
+        """A picture, or rows, which may hold pictures but not name any: no path is taken from a request."""
+        if path.suffix.lower() in PICTURE_FILES:
+            return super().inputs(path, formula)
+        return self.task.read_rows(path, None)
+
     def case(self, chosen: NamedInput, name: str, path: Path) -> Case:
         return replace(super().case(chosen, name, path), truth=self._truth(chosen, path))
 
     def _truth(self, chosen: NamedInput, path: Path) -> Graph | None:
+        if self.task.form.has_pictures:  # whose rows would be read with the files that they name
+            return None
         try:
             samples = self.task.data_from(path)
         except ValueError:  # inputs alone

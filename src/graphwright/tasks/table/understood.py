@@ -453,8 +453,7 @@ class TableDataset(Samples):
     def digest(self) -> str:
         """SHA-256 of the file, and of the pictures that it names."""
         own = self.understood.file.digest()
-        kinds = {self.understood.form.kind, *(part.kind for part in self.understood.form.parts)}
-        if InputKind.PICTURE not in kinds:
+        if not self.understood.form.has_pictures:
             return own
         joint = hashlib.sha256(own.encode())
         for sample in self.samples:

@@ -458,6 +458,11 @@ def test_pictures_in_hand_and_pictures_that_cannot_be_read(tmp_path):
     assert tuple(own.inputs([file, Image.open(file)]).shape) == (2, 3, 16, 16)
     with pytest.raises(ValueError, match="floats must be 0 to 1"):
         own.inputs(arrays.astype(np.float32))
+    # A page's visitor gives pictures, and names none of the machine's.
+    (refused,) = own.page.inputs(write_jsonl(tmp_path / "asked.jsonl", [{"picture": str(file)}]), "")
+    assert "row 1, picture: give the picture itself: paths are not followed here" in refused.message
+    (taken,) = own.page.inputs(file, "")
+    assert torch.equal(own.inputs([taken.value]), from_file)
     digest = own.data("train").digest()
     Image.new("RGB", (20, 10)).save(file)
     assert table(write_jsonl(tmp_path / "pairs" / "a.jsonl", [*given])).data("train").digest() != digest
