@@ -82,6 +82,10 @@ def add_decode_option(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
+SHORT = {"--minutes": "train.minutes"}
+"""The setting that everybody gives, by a short name."""
+
+
 def take_overrides(words: Sequence[str], own: Collection[str]) -> tuple[list[str], list[Override]]:
     """The words without the settings, and the settings; options named in `own` stay where they are."""
     from graphwright.settings import Override, SettingsError
@@ -96,7 +100,7 @@ def take_overrides(words: Sequence[str], own: Collection[str]) -> tuple[list[str
             rest.append(word)
             continue
         _refuse_misspelt(name, own)
-        key = name.removeprefix("--")
+        key = SHORT.get(name, name.removeprefix("--"))
         option = Override(key, None).option  # an unknown name is the error, whether or not a value follows
         if not equals:
             if not waiting or waiting[0].startswith("--"):

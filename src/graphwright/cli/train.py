@@ -164,7 +164,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "  graphwright train coloring10 --train.minutes 30 --model.width 128 --out runs/wide\n"
         "  graphwright train my.yaml          (sections as below; `preset: coloring10` starts from a preset)\n"
         "  graphwright train my.csv           (molecules; as fingerprint2molecule-cpu, on these data)\n"
-        "  graphwright train pairs.parquet    (your own inputs and graphs: columns nodes and edges, or graph)\n"
+        "  graphwright train pairs.parquet --minutes 20    (your own inputs and graphs; train.minutes)\n"
         "  graphwright train coloring10 --resume"
     )
     parser.epilog = settings_help(min(shutil.get_terminal_size().columns, 115))

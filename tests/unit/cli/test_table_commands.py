@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import graphwright.cli.main as cli
+from graphwright.cli.shared import take_overrides
 from graphwright.inference.model import load_model
 from graphwright.settings import load_run
 from graphwright.tasks import resolved
@@ -258,3 +259,8 @@ def test_elements_that_own_nodes_are_told_before_training(capsys):
     train(write_jsonl(Path("pairs.jsonl"), rows()))
     assert "owners  element i may stand for node i alone" in capsys.readouterr().out
     assert load_run("run").task.owners == "order"
+
+
+def test_minutes_are_short_for_the_minutes_of_training():
+    _, overrides = take_overrides(["train", "pairs.jsonl", "--minutes", "20"], ["--out"])
+    assert [(each.key, each.value) for each in overrides] == [("train.minutes", "20")]
