@@ -307,10 +307,16 @@ class Table(Task):
         """Bars of a vector, a list of tokens, points of a set by their first two numbers, a picture, peaks."""
         _draw(given.value, self.form, axes)
 
+    def positions(self, sample: TableSample) -> Positions:
+        """As the nodes say where they are: y upwards, as an input is drawn, unless that is a picture."""
+        found = super().positions(sample)
+        upwards = positions_of(sample.graph) is not None and not self.form.has_pictures
+        return found * np.array([1.0, -1.0]) if upwards else found
+
     def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
         """As any graph; where it is seen in a picture, y is downwards in both."""
         super().draw_graph(graph, axes, positions)
-        if self.form.kind is InputKind.PICTURE and positions is None and positions_of(graph) is not None:
+        if self.form.has_pictures and positions is None and positions_of(graph) is not None:
             axes.invert_yaxis()
 
     def text(self, graph: Graph) -> str | None:

@@ -564,3 +564,14 @@ def test_kinds_that_are_not_built_in_by_chance(tmp_path):
         assert own.form.kind == kind
         check_task(own, path, samples=3)
         check_encoder(own.form.encoder, own, samples=3)
+
+
+def test_nodes_are_drawn_where_they_are_the_right_way_up(tmp_path):
+    """A report's y is downwards, as in a picture; that of points is upwards."""
+    corners = {"attributes": [{"x": 0, "y": 0}, {"x": 1, "y": 0}, {"x": 0, "y": 1}]}
+    three = {"nodes": ["a"] * 3, "edges": [[0, 1]], **corners}
+    points = table(write_jsonl(tmp_path / "a.jsonl", rows(60, lambda _: three)))
+    assert points.positions(points.data("train")[0]).tolist() == [[-1, 1], [1, 1], [-1, -1]]
+    seen = [row | three for row in picture_rows(tmp_path / "pairs")]
+    pictures = table(write_jsonl(tmp_path / "pairs" / "a.jsonl", seen))
+    assert pictures.positions(pictures.data("train")[0]).tolist() == [[-1, -1], [1, -1], [-1, 1]]
