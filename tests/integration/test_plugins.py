@@ -123,7 +123,7 @@ def test_an_encoder_of_another_package(tmp_path):
 @pytest.mark.parametrize("encoder", ["pixels", "segfromer"])
 def test_an_unknown_encoder_is_an_error_before_anything_else(encoder, tmp_path):
     message = refused(tmp_path, f"--model.encoder={encoder}")
-    known = "fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum"
+    known = "fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum, several"
     assert f"--model.encoder must be one of {known}, got '{encoder}'" in message
     assert not (tmp_path / "run").exists()
 

@@ -77,6 +77,7 @@ MADE: dict[str, Callable[[Path], Made]] = {
     "table of sets": table("points", lambda _: {}),
     "table of tokens": table("words", words),
     "table of vectors": table("numbers", numbers),
+    "table of sets and numbers": table("points", numbers),
 }
 READ_BY = {
     "fingerprint": "fingerprint",
@@ -87,6 +88,7 @@ READ_BY = {
     "cnn": "coloring",
     "segformer": "coloring",
     "spectrum": "spectrum",
+    "several": "table of sets and numbers",
 }
 """A task that each encoder reads."""
 

@@ -84,7 +84,7 @@ def test_a_dotted_name_at_the_top_is_the_setting(write):
         (
             "model:\n  encoder: segform\n",
             "my.yaml:2: model.encoder must be one of fingerprint, vector, tokens, set, columns, "
-            "cnn, segformer, spectrum, got 'segform'; did",
+            "cnn, segformer, spectrum, several, got 'segform'; did",
         ),
         (
             "matching:\n  kind: learnt\n",

@@ -124,12 +124,13 @@ def test_a_name_like_no_other_is_answered_with_those_that_there_are():
         (
             "model.encoder",
             "vit",
-            "must be one of fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum, got 'vit'",
+            "must be one of fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum, several, "
+            "got 'vit'",
         ),
         (
             "model.encoder",
             "segformr",
-            "must be one of fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum, "
+            "must be one of fingerprint, vector, tokens, set, columns, cnn, segformer, spectrum, several, "
             "got 'segformr'; did you mean segformer?",
         ),
     ],

@@ -6,11 +6,11 @@ from graphwright.models.encoders.generic import (
     SequenceEncoder,
     SetEncoder,
     SetInputs,
-    SeveralEncoder,
     VectorEncoder,
     own_encoder,
 )
 from graphwright.models.encoders.image import ConvolutionalEncoder, SegformerEncoder
+from graphwright.models.encoders.several import SeveralEncoder
 from graphwright.models.encoders.spectrum import SpectrumEncoder, SpectrumInputs
 
 __all__ = [

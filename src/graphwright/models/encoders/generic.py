@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import torch
@@ -10,7 +9,6 @@ from torch import Tensor, nn
 
 from graphwright.models.arithmetic import Linear
 from graphwright.models.encoders.encoder import AttentionEncoder, Encoder, Tokens
-from graphwright.models.encoders.spectrum import SpectrumInputs
 from graphwright.models.transformer import encoder_layers
 from graphwright.settings import ENCODERS, InputForm, Model
 
@@ -152,8 +150,6 @@ class SetEncoder(AttentionEncoder):
 
 NAMED = {"picture": "cnn", "bits": "fingerprint"}
 """Kinds of inputs whose encoder has another name."""
-TUPLES: dict[str, type[SetInputs | SpectrumInputs]] = {"set": SetInputs, "spectrum": SpectrumInputs}
-"""Kinds of inputs that are several tensors."""
 
 
 def own_encoder(kind: str) -> str:
@@ -161,50 +157,12 @@ def own_encoder(kind: str) -> str:
     return NAMED.get(kind, kind)
 
 
-@ENCODERS.register("several")
-class SeveralEncoder(Encoder):
-    """Inputs of several kinds together: an encoder for each, and all their tokens side by side."""
-
-    reads = ("several",)
-    attends = True
-    owning = True
-
-    def __init__(self, kinds: Sequence[str], encoders: Sequence[nn.Module], width: int) -> None:
-        super().__init__()
-        self.kinds = tuple(kinds)
-        self.encoders = nn.ModuleList(encoders)
-        # What a token is of: else a decoder must guess that from its values.
-        self.origin = nn.Parameter(torch.randn(len(self.kinds), width) / width**0.5)
-
-    @classmethod
-    def build(cls, form: InputForm, model: Model) -> Self:
-        encoders = [ENCODERS[own_encoder(part.kind)].build(part, model) for part in form.parts]
-        return cls([part.kind for part in form.parts], encoders, model.encoder_width)
-
-    def forward(self, inputs: tuple[Tensor, ...]) -> Tokens:
-        """The tensors of all parts in a row -> tokens (b, k, width), part by part."""
-        values, masks, owning = [], [], []
-        at = 0
-        for kind, encoder, origin in zip(self.kinds, self.encoders, self.origin, strict=True):
-            joined = TUPLES.get(kind)
-            taken = 1 if joined is None else len(joined._fields)
-            given = inputs[at] if joined is None else joined(*inputs[at : at + taken])
-            at += taken
-            encoded = encoder(given)
-            tokens = encoded if isinstance(encoded, Tokens) else Tokens(encoded)
-            shape, device = tokens.values.shape[:2], tokens.values.device
-            nothing = torch.zeros(shape, dtype=torch.bool, device=device)
-            values.append(tokens.values + origin)
-            masks.append(~nothing if tokens.mask is None else tokens.mask)
-            owning.append(nothing if tokens.owning is None else tokens.owning)
-        return Tokens(torch.cat(values, 1), torch.cat(masks, 1), torch.cat(owning, 1))
-
-
 @ENCODERS.register("columns")
 class ColumnsEncoder:
     """Not an encoder but the choice of one: that of a table's own kind of input, once the table has been read."""
 
-    reads = ("vector", "tokens", "set", "picture", "bits", "spectrum", "several")
+    # Pictures, bits and spectra are also the inputs of other tasks, which have no columns to choose by.
+    reads = ("vector", "tokens", "set", "several")
     attends = True
     owning = False
 
