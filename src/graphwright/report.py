@@ -22,10 +22,10 @@ from graphwright.inference.decoders import PLAIN
 from graphwright.inference.evaluate import Evaluated, evaluate_saved
 from graphwright.inference.model import load_model
 from graphwright.losses import LOSS_TERMS, matching_problem
-from graphwright.metrics import METRICS, Report, edit_distance
+from graphwright.metrics import PERCENT, Metric, Report, edit_distance
 from graphwright.tasks import Task
 from graphwright.tasks.task import Positions
-from graphwright.training.log import VALIDATION, read_log
+from graphwright.training.log import VALIDATION, read_log, told_metrics
 from graphwright.transport import mirror_descent, round_to_permutation
 
 if TYPE_CHECKING:
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-CURVES = ("isomorphic", "size_accuracy")
-"""Metrics of validations, in per cent."""
+def learning_curves(records: Sequence[dict[str, Any]], chosen: str) -> Figure:
+    """Loss terms, validation figures and the matcher's health over training minutes.
 
-
-def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
-    """Loss terms, validation figures and the matcher's health over training minutes."""
+    chosen: the metric that the run's best model was chosen by; it is drawn beside the headlines.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 3), layout="constrained")
@@ -50,9 +49,7 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
             left.plot(*_series(steps, name), label=name.replace("_", " "))
     left.set_yscale("log")
     left.set_title("loss terms")
-    for name in CURVES:
-        middle.plot(*_series(checks, name), marker="o", markersize=3, label=METRICS[name].column)
-    middle.set_ylim(0, 100)
+    _draw_validations(checks, told_metrics(chosen), middle)
     middle.set_title("validation")
     for name in ("gap", "plan_entropy", "marginal_error"):
         if any(name in record for record in steps):
@@ -64,6 +61,23 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
             panel.legend(fontsize=8)
         panel.grid(alpha=0.3)
     return figure
+
+
+def _draw_validations(checks: Sequence[dict[str, Any]], metrics: Sequence[Metric], panel: Axes) -> None:
+    """Shares from 0 to 100 % on the left, other figures on an axis of their own on the right."""
+    panel.set_ylim(0, 100)
+    others = panel.twinx()
+    others.set_axis_off()
+    for at, metric in enumerate(metrics):
+        times, values = _series(checks, metric.name)
+        if not values:
+            continue
+        axes, line = (panel, "-") if metric.unit == PERCENT else (others, "--")
+        axes.plot(times, values, line, marker="o", markersize=3, color=f"C{at}")
+        # One legend for both axes.
+        panel.plot([], [], line, color=f"C{at}", label=metric.column)
+        axes.set_axis_on()
+    others.set_ylim(bottom=0)
 
 
 def _series(records: Sequence[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
@@ -228,7 +242,7 @@ def write_report(run_folder: Path, out: Path, samples: int | None, title: str) -
     records = read_log(run_folder / "log.jsonl")
     examples = pick_examples(result.evaluation.report)
     sections = [
-        ("Learning", _image(learning_curves(records), "learning curves")),
+        ("Learning", _image(learning_curves(records, model.run.train.metric), "learning curves")),
         ("Figures on unseen samples", _figures(result)),
         ("Input, prediction, truth", _legend() + _image(comparison_sheet(result, examples), "examples")),
         ("A transport plan", _plan_text() + _image(plan_heat_map(result, examples[0]), "plan")),

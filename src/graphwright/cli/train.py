@@ -34,7 +34,7 @@ from graphwright.settings import (
     settings_file,
 )
 from graphwright.training.fit import chosen
-from graphwright.training.log import SPIKES, Display, read_log
+from graphwright.training.log import SPIKES, Display, read_log, validation_in_words
 from graphwright.training.processes import cores, on_cores
 
 RUNS = Path("runs")
@@ -319,10 +319,8 @@ def _summary(plan: PlannedRun, trained: training.Trained) -> list[str]:
         ]
     lines = [f"{progress.step:,} steps in {progress.seconds / 60:.1f} minutes"]
     if metrics:
-        lines[0] += (
-            f"; last validation: {metrics['isomorphic']:.1f} % isomorphic, edit {metrics['edit']:.2f} "
-            f"({metrics['samples']} samples)"
-        )
+        told = validation_in_words(metrics, plan.run.train.metric)
+        lines[0] += f"; last validation: {told} ({metrics['samples']} samples)"
     if trained.unusable:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in trained.unusable.items())
         lines.append(

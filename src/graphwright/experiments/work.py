@@ -36,7 +36,7 @@ from graphwright.inference import evaluate_saved
 from graphwright.inference.export import commit, hardware, run_record
 from graphwright.inference.model import SavedModel, load_model
 from graphwright.metrics import METRICS, Report, evaluate_graphs
-from graphwright.metrics.metric import HEADLINES, Values
+from graphwright.metrics.metric import Values
 from graphwright.parallel import Engine, Lost, Stopped
 from graphwright.settings import Loss, Run
 from graphwright.tasks import task_of
@@ -143,9 +143,10 @@ def seconds_per_sample(folder: Path) -> float | None:
 
 
 def validations(folder: Path) -> list[dict[str, float]]:
-    """What a run's validations found, and when: step, seconds, the headline metrics."""
+    """When a run was validated, and with what result: step, seconds, the headline metrics."""
     records = [record for record in read_log(folder / "log.jsonl") if VALIDATION in record]
-    return [{name: record[name] for name in ("step", "seconds", *HEADLINES)} for record in records]
+    names = ("step", "seconds", *(metric.name for metric in METRICS.headlines()))
+    return [{name: record[name] for name in names if name in record} for record in records]
 
 
 def _write_samples(path: Path, report: Report) -> None:

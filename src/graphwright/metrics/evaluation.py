@@ -16,7 +16,7 @@ from graphwright.graphs import NO_EDGE, Graph, GraphBatch, Vocabulary, is_isomor
 from graphwright.graphs.graph import IntArray
 from graphwright.metrics.aligned import Agreement, AlignedSlots, aligned_errors, decoded_alignments
 from graphwright.metrics.edit import EditDistance, check_pairs, edit_distances
-from graphwright.metrics.metric import HEADLINES, METRICS, Values
+from graphwright.metrics.metric import METRICS, Values
 
 DRAWS_TOGETHER = 1_000_000
 
@@ -143,7 +143,7 @@ class Report:
         for metric in METRICS.entries():
             values = metric.values(self)
             facts[metric.name] = None if values is None else metric.scale * float(values.mean())
-            if metric.name in HEADLINES and values is not None:
+            if metric.headline and values is not None:
                 interval = self.interval(values)
                 facts[f"{metric.name}_interval"] = [metric.scale * interval.low, metric.scale * interval.high]
         return facts

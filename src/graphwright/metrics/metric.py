@@ -41,6 +41,7 @@ class Metric:
     name: in logs, JSON and settings. title: for people, without the unit.
     unit: `PERCENT` of shares, else what is counted or measured, nothing if the title says it.
     of: (m,) values of the samples of a report, or None where it cannot tell: without an alignment, for instance.
+    headline: whether summaries give its interval, and a run tells it of every validation.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Metric:
     unit: str
     better: Better
     of: Callable[[Report], Values | None]
+    headline: bool = False
 
     @property
     def heading(self) -> str:
@@ -64,6 +66,11 @@ class Metric:
     def scale(self) -> float:
         """What values are shown times."""
         return 100.0 if self.unit == PERCENT else 1.0
+
+    def in_words(self, value: float) -> str:
+        """A mean, as a line of progress says it."""
+        name = self.name.replace("_", " ")
+        return f"{value:.1f} % {name}" if self.unit == PERCENT else f"{name} {value:.2f} {self.unit}".rstrip()
 
     def values(self, report: Report) -> Values | None:
         """`of`, checked: it may be another package's."""
@@ -94,14 +101,23 @@ class MetricTable(Registry[Metric]):
         """Every metric, the built-in ones first."""
         return (self[name] for name in self.names())
 
+    def headlines(self, *further: str) -> tuple[Metric, ...]:
+        """The metrics that are told first, and those named, in the table's order."""
+        return tuple(metric for metric in self.entries() if metric.headline or metric.name in further)
+
 
 METRICS = MetricTable("metric")
-HEADLINES = ("isomorphic", "edit")
-"""The metrics that a summary gives intervals of, and that are told first."""
 
 for entry in (
-    Metric("isomorphic", "exactly right (isomorphic)", PERCENT, Better.HIGHER, lambda report: report.isomorphic),
-    Metric("edit", "edit distance", "", Better.LOWER, lambda report: report.edit),
+    Metric(
+        "isomorphic",
+        "exactly right (isomorphic)",
+        PERCENT,
+        Better.HIGHER,
+        lambda report: report.isomorphic,
+        headline=True,
+    ),
+    Metric("edit", "edit distance", "", Better.LOWER, lambda report: report.edit, headline=True),
     Metric(
         "edit_proved_optimal",
         "edit distance proved minimal",
@@ -136,6 +152,7 @@ for entry in (
         "deviations",
         Better.LOWER,
         lambda report: report.attribute_error,
+        headline=True,
     ),
 ):
     METRICS.add(entry)

@@ -20,7 +20,7 @@ from rich.table import Column
 
 from graphwright.files import write_text, writing
 from graphwright.losses import LOSS_TERMS
-from graphwright.metrics import METRICS
+from graphwright.metrics import METRICS, Metric
 
 PROGRESS = (
     "step", "seconds", "learning_rate", "samples_per_second", "loss", "auxiliary", "recognition", "gradient_norm",
@@ -29,6 +29,8 @@ PROGRESS = (
 """What a log says besides the terms of the loss and the metrics."""
 VALIDATION = "isomorphic"
 """What only the records of validations have."""
+LEARNT_FIRST = "size_accuracy"
+"""Told beside the headlines: it moves while nothing is exactly right yet."""
 SPIKES = "spikes.jsonl"
 """Steps whose loss leapt or whose gradient was not finite, with the indices of their samples."""
 
@@ -54,7 +56,7 @@ class RunLog:
     """`log.jsonl`, `log.csv`, `spikes.jsonl` and, where tensorboard is installed, its event files.
 
     A run that starts at `step`, having validated last at `validated`, keeps what was logged up to there: what a
-    killed session logged beyond its last checkpoint will be logged again.
+    killed session logged after its last checkpoint will be logged again.
     """
 
     def __init__(self, folder: Path, step: int, validated: int) -> None:
@@ -120,7 +122,7 @@ def _tensorboard(folder: Path, step: int) -> _Writer | None:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    # What a killed session wrote beyond its last checkpoint is hidden.
+    # What a killed session wrote after its last checkpoint is hidden.
     writer: _Writer = SummaryWriter(folder / "tensorboard", purge_step=step + 1)
     return writer
 
@@ -225,8 +227,17 @@ class Display:
         """A sentence on a line of its own."""
         self.console.print(text, highlight=False)
 
-    def validated(self, record: dict[str, Any]) -> None:
-        self.say(
-            f"step {record['step']}: {record['isomorphic']:.1f} % isomorphic, edit {record['edit']:.2f}, "
-            f"size {record['size_accuracy']:.1f} %"
-        )
+    def validated(self, record: dict[str, Any], chosen: str) -> None:
+        """The headlines of a validation, and the metric that the best model is chosen by."""
+        self.say(f"step {record['step']}: {validation_in_words(record, chosen)}")
+
+
+def told_metrics(chosen: str) -> tuple[Metric, ...]:
+    """What a line and a curve of validations show. chosen: what the run's best model is chosen by."""
+    return METRICS.headlines(LEARNT_FIRST, chosen)
+
+
+def validation_in_words(record: Mapping[str, Any], chosen: str) -> str:
+    """Of the figures of a validation those that are told first."""
+    told = ((metric, record.get(metric.name)) for metric in told_metrics(chosen))
+    return ", ".join(metric.in_words(value) for metric, value in told if value is not None)

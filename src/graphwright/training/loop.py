@@ -368,7 +368,7 @@ class Session:
             raise ValueError(f"train.metric {train.metric} tells nothing of these samples: choose another")
         record = {"step": self.progress.step, "seconds": self.progress.seconds}
         record |= {name: figure for name, figure in metrics.items() if isinstance(figure, int | float)}
-        self.display.validated(record)
+        self.display.validated(record, train.metric)
         if self.log is not None:
             self.log.write(record)
         progress = replace(self.progress, metrics=metrics, validated=self.progress.step)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,8 @@ def same_degrees(report):
                for graphs in (report.predicted, report.targets)]
     return np.array([ours == theirs for ours, theirs in zip(*degrees)])
 
-METRICS.add(Metric("same_degrees", "same degrees & nothing else", PERCENT, Better.HIGHER, same_degrees))
+TITLE = "same degrees & nothing else"
+METRICS.add(Metric("same_degrees", TITLE, PERCENT, Better.HIGHER, same_degrees, headline=True))
 METRICS.add(Metric("surplus", "nodes too many or too few", "nodes", Better.LOWER, lambda report: np.array(
     [abs(one.size - other.size) for one, other in zip(report.predicted, report.targets)])))
 """
@@ -34,6 +36,7 @@ def test_a_metric_says_its_unit_and_which_way_is_better() -> None:
     assert (isomorphic.heading, isomorphic.column) == ("exactly right (isomorphic), %", "isomorphic, %")
     assert (edit.heading, METRICS["aligned_edit"].column) == ("edit distance", "aligned edit")
     assert (isomorphic.scale, edit.scale) == (100, 1)
+    assert (isomorphic.in_words(12.34), edit.in_words(1.5)) == ("12.3 % isomorphic", "edit 1.50")
     assert (isomorphic.gain(60, 50), edit.gain(2, 3), edit.gain(3, 2)) == (10, 1, -1)
 
 
@@ -77,7 +80,10 @@ def test_a_log_has_a_column_for_every_number_that_a_run_logs(tiny_run: Path) -> 
 
 @pytest.fixture(scope="module")
 def plugged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A package with two metrics, and the folder of a run that chose one of them through the command line."""
+    """A package with two metrics, and the folder of a run that chose one of them through the command line.
+
+    Of every validation it tells that one, and the other because it is a headline.
+    """
     plugins = write_plugin(tmp_path_factory.mktemp("plugins"), "more_metrics", PLUGIN)
     folder = tmp_path_factory.mktemp("runs")
     settings = tiny_settings(train={"steps": 4, "validate_every": 2, "validation_samples": 6})
@@ -85,6 +91,9 @@ def plugged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     words = ("train", str(folder / "tiny.yaml"), "--out", str(folder / "run"), "--train.metric", "surplus")
     done = graphwright_with(plugins, *words)
     assert done.returncode == 0, done.stderr
+    told = [line for line in done.stdout.splitlines() if " % isomorphic, edit " in line]
+    assert len(told) == 3
+    assert all(re.search(r"\d % same degrees, surplus \d\.\d\d nodes", line) for line in told)
     return plugins, folder / "run"
 
 
@@ -105,7 +114,8 @@ def test_a_metric_of_another_package_is_evaluated(plugged: tuple[Path, Path], tm
     done = graphwright_with(plugins, "evaluate", str(run), "--samples", "8", "--json", str(out))
     assert done.returncode == 0, done.stderr
     figures = json.loads(out.read_text())
-    assert 0 <= figures["same_degrees"] <= 100
+    low, high = figures["same_degrees_interval"]
+    assert 0 <= low <= figures["same_degrees"] <= high <= 100
     assert figures["surplus"] >= 0
     assert "same degrees & nothing else, %" in done.stdout
 

@@ -203,9 +203,13 @@ def test_a_window_in_which_every_step_was_skipped_can_be_shown():
 
 def test_a_validation_is_a_line():
     text = io.StringIO()
-    record = {"step": 3, "isomorphic": 12.34, "edit": 1.5, "size_accuracy": 100.0}
-    Display(Console(file=text, width=200)).validated(record)
-    assert text.getvalue() == "step 3: 12.3 % isomorphic, edit 1.50, size 100.0 %\n"
+    record = {"step": 3, "isomorphic": 12.34, "edit": 1.5, "size_accuracy": 100.0, "edge_recall": 50.0}
+    for chosen in ("isomorphic", "edge_recall"):
+        Display(Console(file=text, width=200)).validated(record, chosen)
+    assert text.getvalue().splitlines() == [
+        "step 3: 12.3 % isomorphic, edit 1.50, 100.0 % size accuracy",
+        "step 3: 12.3 % isomorphic, edit 1.50, 100.0 % size accuracy, 50.0 % edge recall",
+    ]
 
 
 def test_a_silent_display_says_nothing(capsys):
