@@ -122,6 +122,23 @@ def test_core_dependencies_are_the_promised_ones():
     assert {"chem", "image", "serve", "ray", "dev"} <= set(project["optional-dependencies"])
 
 
+def test_graphs_plans_losses_and_metrics_work_without_pydantic():
+    """Settings are read with it; what is below them has checks of its own."""
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['pydantic', 'pydantic_core']))\n"
+        "import graphwright as gw\n"
+        "from graphwright import decoding, graphs, losses, metrics, spectra, transport\n"
+        "assert losses.LossSettings(presence=2).weight('presence') == 2\n"
+        "try:\n"
+        "    losses.LossSettings(presence=-1)\n"
+        "except ValueError as error:\n"
+        "    assert str(error) == 'presence must be a non-negative weight, got -1', error\n"
+        "pair = [graphs.Graph.build(2, [(0, 1)])]\n"
+        "assert metrics.evaluate_graphs(pair, pair).isomorphic.all()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_core_imports_without_any_extra():
     """The whole library but its command line's peers, with every optional package made unimportable."""
     blocked = ["matplotlib", "ot", "rdkit", "PIL", "ray", "fastapi", "transformers", "lightning"]

@@ -360,12 +360,16 @@ def shipped_names() -> list[str]:
 
 def load_model(source: str) -> SavedModel:
     """A model from a run folder (its best checkpoint), a shipped model's name, or a model's .json file."""
-    path = _checkpoint_path(source)
+    path = find_model(source)
     saved = checkpoints.load(path)
     try:
         run = Run.model_validate(saved.facts["settings"])
-    except (KeyError, ValidationError) as error:
-        raise CheckpointError(f"{path}.json does not hold the settings of a run: {error}") from error
+    except KeyError as error:
+        raise CheckpointError(f"{path}.json does not hold the settings of a run") from error
+    except ValidationError as error:
+        raise CheckpointError(
+            f"{path}.json does not hold the settings of a run: {_first_complaint(error)}"
+        ) from error
     predictor = build_predictor(run)
     tensors = expanded(saved.tensors)
     prefix = AVERAGE if any(name.startswith(AVERAGE) for name in tensors) else PREDICTOR
@@ -383,13 +387,21 @@ def load_model(source: str) -> SavedModel:
     return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts, library, remembered)
 
 
+def _first_complaint(error: ValidationError) -> str:
+    """In one line, by the name of the setting, which another version may have had."""
+    first = error.errors(include_url=False)[0]
+    key, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+    return f"{key}: {reason}, got {first['input']!r}" if key else reason
+
+
 def log_beside(source: str) -> Path:
     """Where the training log of a model's run, or of an exported model, is if there is one."""
-    folder = _checkpoint_path(source).parent
+    folder = find_model(source).parent
     return (folder.parent if folder.name == "checkpoints" else folder) / "log.csv"
 
 
-def _checkpoint_path(source: str) -> Path:
+def find_model(source: str) -> Path:
+    """The checkpoint behind a source, which is not read; an error says what was looked for."""
     path = Path(source)
     # Before folders: one of the same name, made by chance, must not stand in the way. ./NAME is the folder.
     if source in shipped_names():
@@ -400,6 +412,8 @@ def _checkpoint_path(source: str) -> Path:
                 return candidate
         raise CheckpointError(f"{path} holds no checkpoint: is it the folder of a run?")
     if path.suffix == ".json":
+        if not path.is_file():
+            raise CheckpointError(f"{path} does not exist")
         return path.with_suffix("")
     known = ", ".join(shipped_names()) or "none"
     raise CheckpointError(f"no model {source!r}: give a run's folder, a model's .json file, or one of: {known}")

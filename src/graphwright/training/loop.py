@@ -22,7 +22,7 @@ from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError
 from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.inference.export import provenance, sessions_of
-from graphwright.inference.model import load_model
+from graphwright.inference.model import find_model, load_model
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
 from graphwright.settings import CONFIG, Clock, Run, SettingsError, SlotKind, Train, to_yaml
@@ -78,7 +78,19 @@ def train(run: Run, folder: Path, *, resume: bool = False, display: Display | No
     Ctrl-C or SIGTERM ends it with KeyboardInterrupt after the step in progress, which the last checkpoint then
     holds; a second one does so at once, and the checkpoint holds the last whole step or an earlier one.
     """
+    _refuse_missing_weights(run.model.encoder_weights, None if resume else run.train.start_from)
     return Session(run, folder, display or Display.silent()).train(resume=resume)
+
+
+def _refuse_missing_weights(encoder: Path | None, start_from: str | None) -> None:
+    """What a run begins with must be there, which can be said before any data are read."""
+    if encoder is not None and not encoder.is_dir():
+        raise SettingsError(f"model.encoder_weights: {encoder} is not a folder")
+    if start_from is not None:
+        try:
+            find_model(start_from)
+        except CheckpointError as error:
+            raise SettingsError(f"train.start_from: {error}") from error
 
 
 class _Moment(Enum):
@@ -93,14 +105,16 @@ class Session:
     """One process's share of a run."""
 
     def __init__(self, run: Run, folder: Path, display: Display) -> None:
-        # The weights mean nothing without the labels that they stand for: checkpoints name them.
         # Processes for cores are the command line's to start, by giving its own command again.
-        plan = resolve(in_this_process(run))
+        run = in_this_process(run)
+        # Before any data are read: it refuses devices that there are not.
+        self.fabric = _fabric(run.train)
+        # The weights mean nothing without the labels that they stand for: checkpoints name them.
+        plan = resolve(run)
         self.run, self.folder = plan.run, folder
         run, train = self.run, self.run.train
         if train.threads:
             torch.set_num_threads(train.threads)
-        self.fabric = _fabric(train)
         self.fabric.launch()
         self.display = display if self.fabric.is_global_zero else Display.silent()
         torch.manual_seed(train.seed)

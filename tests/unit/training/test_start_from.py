@@ -1,11 +1,14 @@
 """Runs that begin with another model's weights."""
 
+import re
+
 import pytest
 import torch
 
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.model import AVERAGE, PREDICTOR, load_model
-from graphwright.training import train
+from graphwright.settings import SettingsError
+from graphwright.training import loop, train
 from resuming import assert_resumes_exactly
 from tiny import tiny_settings
 
@@ -55,6 +58,28 @@ def test_a_model_that_fits_nowhere_is_refused(given, tmp_path):
     )
     with pytest.raises(ValueError, match="start_from"):
         train(run, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"train": {"start_from": "nowhere"}}, "train.start_from: no model 'nowhere'"),
+        ({"train": {"start_from": "nowhere.json"}}, "train.start_from: nowhere.json does not exist"),
+        ({"train": {"accelerator": "cuda"}}, "train.accelerator cuda, train.devices 1: "),
+        ({"model": {"encoder_weights": "nowhere"}}, "model.encoder_weights: nowhere is not a folder"),
+    ],
+)
+def test_models_and_devices_that_are_not_there_are_refused_before_data_are_read(
+    settings, message, tmp_path, monkeypatch
+):
+    def read(_):
+        raise AssertionError("data were read")
+
+    monkeypatch.setattr(loop, "resolve", read)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(SettingsError, match=f"^{re.escape(message)}"):
+        train(tiny_settings(**settings), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_such_a_run_resumes_exactly_and_without_the_other_model(given, tmp_path, monkeypatch):
