@@ -300,9 +300,9 @@ def _follow_parent() -> None:
 
 
 RETRIES = 1
-"""Of an item whose machine went away; one that kills its worker is the caller's to deal with."""
+"""Retries of an item whose machine went away; one that kills its worker is left to the caller."""
 TASK_RETRIES = 2
-"""Of a task, which goes on from where it has saved its state."""
+"""Retries of a task, which goes on from the state that it has saved."""
 LONGEST_REASON = 300
 
 

@@ -35,7 +35,7 @@ from graphwright.settings import ENCODERS, TASKS, Model, Run, load_run, to_yaml
 from graphwright.tasks import SPLITS, BadInput, NamedInput, Samples, Task, resolved, task_of
 
 WIDTHS = (16, 24)
-"""Of encoders that are made to be looked at: small, and divisible by `HEADS`."""
+"""Widths of the encoders that are tried: small, and divisible by `HEADS`."""
 HEADS = 2
 TOLERANCE = 1e-4
 """How far tokens may differ because sums are taken in another order."""
@@ -374,7 +374,7 @@ def _small_run(task: Task) -> Run:
 
 
 def _answers(run: Run, inputs: Inputs) -> list[Graph]:
-    """Of a model that has learned nothing."""
+    """Answers of an untrained model."""
     run = resolved(run)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)

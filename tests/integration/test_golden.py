@@ -72,7 +72,7 @@ def test_facts_that_no_run_has_are_refused_by_name(tmp_path, field, value):
     path = tmp_path / "run" / "checkpoints" / "last"
     saved = checkpoints.load(path)
     checkpoints.save(path, Checkpoint(saved.tensors, dict(saved.facts) | {field: value}))
-    with pytest.raises(CheckpointError, match=r"checkpoints/last\.json cannot be gone on with"):
+    with pytest.raises(CheckpointError, match=r"checkpoints/last\.json cannot be resumed from"):
         train(Run.model_validate(saved.facts["settings"]), tmp_path / "run", resume=True)
 
 
@@ -96,7 +96,7 @@ def test_tensors_that_no_run_has_are_refused_by_name(tmp_path, change):
         case "optimizer":
             tensors[moment] = torch.zeros(3, 3, 3)
     checkpoints.save(path, Checkpoint(tensors, saved.facts))
-    with pytest.raises(CheckpointError, match=r"checkpoints/last\.json cannot be gone on with"):
+    with pytest.raises(CheckpointError, match=r"checkpoints/last\.json cannot be resumed from"):
         train(Run.model_validate(saved.facts["settings"]), tmp_path / "run", resume=True)
 
 

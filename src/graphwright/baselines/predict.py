@@ -65,7 +65,7 @@ class NearestSettings:
 
 @dataclass(frozen=True, eq=False)
 class NearestReferences:
-    """Of every query the most similar reference: index (q,) into the references, the first of equals, similarity.
+    """The reference most similar to each query: index (q,), the first of equals, and similarity (q,).
 
     reading, searching: seconds for the features of the references, and for comparing them.
     """

@@ -246,7 +246,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _draw_samples(folder: Path, console: Console) -> None:
-    """samples.png; a run is not lost for want of a picture."""
+    """samples.png; without it the run is still complete."""
     try:
         from graphwright.report import write_samples
 

@@ -120,7 +120,7 @@ def without_solver_noise() -> Iterator[None]:
             kept = os.dup(STDOUT)
             opened.callback(os.close, kept)
             caught = opened.enter_context(tempfile.TemporaryFile())
-        except OSError:  # nobody listens, or there is no place for it
+        except OSError:  # nobody listens, or it cannot be written
             yield
             return
         _flush()

@@ -49,7 +49,7 @@ class Estimate:
 def estimates(
     configurations: Sequence[Configuration], store: Store, cost_of: Callable[[Job], Cost]
 ) -> Iterator[Estimate]:
-    """Of every configuration, by the measured cost of a step; a job that several share counts for the first.
+    """An estimate for every configuration, by the measured cost of a step; a shared job counts for the first.
 
     A run that was interrupted counts in full.
     """
@@ -131,7 +131,7 @@ def measured_cost(job: Job, threads: int, folder: Path) -> Cost:
 
 
 def _key(job: Job, threads: int) -> str:
-    """Of everything that the time depends on; not of seed and budget."""
+    """A key of everything that the time depends on, without seed and budget."""
     train = job.run.train
     facts: dict[str, Any] = {"baseline": job.baseline, "references": job.references}
     facts |= job.run.model_dump(mode="json", include={"task"} if job.baseline else {*SECTIONS})

@@ -73,7 +73,7 @@ def write_examples(
 
 
 def runs_wanted(grid: Grid, scale: Scale, store: Store, seeds: int | None = None) -> list[Configuration]:
-    """Of every task with neither a finished run nor a shipped model, the first seed's run."""
+    """The first seed's run of every task that has neither a finished run nor a shipped model."""
     configurations = expand(grid, scale, seeds)
     shipped = _shipped(configurations, scale)
     wanting = [each for each in configurations if not _finished(each, store) and each.column not in shipped]
@@ -104,7 +104,7 @@ def _finished(configuration: Configuration, store: Store) -> Path | None:
 
 
 def _shipped_source(name: str, folder: Path) -> str:
-    """What a shipped model is, in place of the grid's own data and budget; its record is put beside the page."""
+    """What a shipped model is, instead of the grid's own data and budget; its record is put beside the page."""
     record = json.loads((SHIPPED_MODELS / name / RECORD).read_text(encoding="utf-8"))
     write_json(folder / RECORDS / f"{name}.json", record)
     settings, progress = record["settings"], record["progress"]

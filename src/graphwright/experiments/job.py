@@ -20,8 +20,8 @@ from graphwright.settings import Run, TaskSettings
 from graphwright.tasks.molecules.prepare.folder import MANIFEST
 
 FORMAT = 4
-"""Of what a job leaves behind: a change of it, of a metric or of a default setting needs another number, lest an
-old result be taken."""
+"""Version of a job's results; increase it when they, a metric or a default setting change, so that old results are
+not used."""
 WITHOUT_EFFECT = {"train": {"workers", "log_every", "checkpoint_minutes"}, "model": {"known_graphs"}}
 """Settings that do not change a result, or no more than another day's clock would, or follow from others."""
 

@@ -111,7 +111,7 @@ def read_samples(path: Path) -> SampleTable:
 
 
 def figure(values: NDArray[np.float64], groups: NDArray[np.int64], seed: int = 0) -> Figure:
-    """Of values (seeds, m): mean and percentile bootstrap interval that draws seeds and groups of samples anew.
+    """Mean of values (seeds, m), and its percentile bootstrap interval over seeds and groups of samples.
 
     Both are drawn with replacement, and the samples drawn are the same for all seeds, as they were in truth. With
     one seed the interval is over samples alone; with two or three it says little of the variation between seeds,

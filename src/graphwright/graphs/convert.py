@@ -137,7 +137,7 @@ def measurements(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 
 
 def _measured(node: Mapping[str, Any], where: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for field, value in node.items():
         if field in ("id", "label") or not isinstance(field, str) or not field:
             continue
@@ -148,8 +148,8 @@ def _measured(node: Mapping[str, Any], where: str) -> dict[str, float]:
                 break
             if not math.isfinite(each):
                 raise ValueError(f"{where}.{field} is {each}")
-            found[f"{field}[{at}]" if several else field] = float(each)
-    return found
+            numbers[f"{field}[{at}]" if several else field] = float(each)
+    return numbers
 
 
 def _columns(measured: Mapping[str, list[float]]) -> FloatArray:

@@ -225,7 +225,7 @@ def _completed(
     cost = 0.0
     if charge:
         cost = abs(charge) * _CHARGE_COSTS.get((symbol, charge), _UNUSUAL_CHARGE)
-    # P(=O)H is common, hydrogen on other atoms beyond their first valence is not.
+    # P(=O)H is common, hydrogen on other atoms above their first valence is not.
     if hydrogens and valence > valences[0] and not (symbol == "P" and localised == 4 and highest == 2):
         cost += _HYPERVALENT_HYDROGEN
     if aromatic and hydrogens and symbol != "C":

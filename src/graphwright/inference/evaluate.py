@@ -39,7 +39,7 @@ TOPS = (5, 10)
 class Evaluation:
     """Predicted graphs beside their targets, in order, and their figures.
 
-    ranked: for every sample what a ranking decoder found; empty without one.
+    ranked: for every sample the graphs of a ranking decoder; empty without one.
     """
 
     indices: list[int]

@@ -234,7 +234,7 @@ def _write(
 
 @torch.no_grad()
 def calibrated_temperature(model: SavedModel) -> float:
-    """Of a model that recognises known graphs: where mean confidence is the share of validation samples right.
+    """The temperature at which the mean confidence is the share of validation samples that are right.
 
     One number for all. A model is too sure of what it knows, and knows nothing of graphs that it has not met; the
     order of candidates stays as it is.

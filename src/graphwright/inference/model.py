@@ -145,7 +145,7 @@ class PredictedGraph:
 
 
 def _image(svg: str, text: str, width: int | None = None) -> str:
-    """Of its own, so that the names inside two drawings do not meet."""
+    """An SVG as an image element, so that identifiers inside two drawings do not clash."""
     code = base64.b64encode(svg.encode()).decode()
     size = "" if width is None else f' width="{width}"'
     return f'<img alt="{html.escape(text, quote=True)}"{size} src="data:image/svg+xml;base64,{code}">'
@@ -403,7 +403,7 @@ def log_beside(source: str) -> Path:
 def find_model(source: str) -> Path:
     """The checkpoint behind a source, which is not read; an error says what was looked for."""
     path = Path(source)
-    # Before folders: one of the same name, made by chance, must not stand in the way. ./NAME is the folder.
+    # Shipped names come before folders: one that happens to have such a name is ./NAME.
     if source in shipped_names():
         return SHIPPED_MODELS / source / MODEL_NAME
     if path.is_dir():

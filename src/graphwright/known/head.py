@@ -20,9 +20,9 @@ SCALE = 2.0
 WIDER = 2
 """Hidden units to a unit of width."""
 DROPOUT = 0.3
-"""Of what is read: few inputs stand behind most graphs, and less dropout learns them by heart."""
+"""Dropout of what is read. There are few inputs for most graphs, and with less they are learnt by heart."""
 SMOOTHING = 0.05
-"""Share of the certainty that goes to all graphs alike: few samples stand behind most of them."""
+"""Label smoothing: most graphs have few samples."""
 UNKNOWN = -1
 RADIUS = 2
 """Edges up to which the surroundings of a node are a part: of scaffolds more made no difference."""
@@ -120,7 +120,7 @@ class Recognition:
 
 
 def shared_parts(library: Library) -> Bags:
-    """Of every graph the neighbourhoods that another one has, too, and one part of its own."""
+    """For every graph, the neighbourhoods that it shares with another, and one part of its own."""
     parts_of = [neighbourhoods(graph, RADIUS) for graph in library.graphs]
     counts = Counter(part for parts in parts_of for part in parts)
     numbers = {part: at for at, part in enumerate(sorted(part for part, count in counts.items() if count > 1))}

@@ -126,11 +126,12 @@ def check_recognised(known: Tensor, graphs: int) -> None:
 
 
 WEIGHT = 16.0
-"""Of the likeness, in 0..1, beside the log-probability of a graph. Chosen on MassBank's validation fold."""
+"""Weight of the likeness, in 0..1, beside the log-probability of a graph. Chosen on MassBank's validation fold."""
 MEMORY_PREFIX = "memory."
 """Begins the names of a memory's tensors in a model's file."""
 LARGEST, HALF = 255, 2**15
-"""Of a weight's numbers; and what is taken off a word's, for tensors know no unsigned numbers of two bytes."""
+"""Largest stored weight; and what is subtracted from a word's number, since torch has no unsigned 16-bit integers
+that can be computed with."""
 Bag: TypeAlias = "csr_array[np.float32]"
 """(m, words) how much each word counts; rows of length 1, or 0 where there is no word."""
 

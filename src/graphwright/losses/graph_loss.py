@@ -288,7 +288,7 @@ def graph_loss(
 ) -> GraphLoss:
     """Loss of predictions under plans (b, n, n), rows slots, columns target positions.
 
-    Valid for any non-negative plan, converged or not, and never negative beyond rounding. Differentiable in the
+    Valid for any non-negative plan, converged or not, and never negative but for rounding. Differentiable in the
     prediction and in the plan.
     """
     settings = settings or LossSettings()

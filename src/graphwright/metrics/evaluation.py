@@ -209,7 +209,7 @@ def _scores(
 ) -> list[_Score]:
     if processes == 1:
         return _score(predicted, targets, starts)
-    # Like sizes together, which is faster, and the largest first, lest the slowest chunk be the last to start.
+    # Similar sizes together, which is faster, and the largest first: the slowest chunk must not start last.
     order = sorted(range(len(targets)), key=lambda at: -max(predicted[at].size, targets[at].size))
     size = -(-len(order) // (processes * CHUNKS_PER_PROCESS))
     chunks = [order[begin : begin + size] for begin in range(0, len(order), size)]

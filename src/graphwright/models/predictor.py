@@ -52,7 +52,7 @@ def kept_tokens(nodes: int) -> int:
 class SlotTokens(NamedTuple):
     """Which tokens became slots.
 
-    source: (b, n) the token of each slot, `SPARE` without one. real: (b, n), false at slots for want of tokens.
+    source: (b, n) the token of each slot, `SPARE` without one. real: (b, n), false where no token was left for it.
     scores: (b, k) presence logits of all tokens, by which they were chosen. owning: (b, k), true at tokens that
     may stand for a node.
     """
@@ -92,8 +92,8 @@ class TokenSlots(nn.Module):
     """Every token that may own a node is a slot, and `spare` learned ones are added; they attend to each other.
 
     Tokens are scored first, and the likeliest `nodes` + `ROOM` become slots: as many in every batch. Each is
-    told its score, so that several tokens of one node can agree which of them stands for it. Slots for want of
-    tokens are seen by nobody.
+    told its score, so that several tokens of one node can agree which of them stands for it. Slots that
+    no token was left for are masked.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class TokenSlots(nn.Module):
         self.layers = decoder_layers(width, layers, heads, dropout)
 
     def forward(self, tokens: Tokens) -> tuple[Tensor, SlotTokens]:
-        """Slot states (b, n, width), zero at slots for want of tokens, and which tokens they were."""
+        """Slot states (b, n, width), zero at slots without a token, and which tokens they were."""
         if tokens.owning is None:
             raise ValueError("slots that are tokens need an encoder whose tokens may own nodes")
         memory = self.memory(tokens.values)

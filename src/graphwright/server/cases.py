@@ -90,7 +90,7 @@ def case_of_text(model: SavedModel, given: GivenText) -> Case:
 
 
 def case_of_file(model: SavedModel, data: bytes, name: str, row: int) -> Case:
-    """Of a file's bytes. Of its name only the ending counts, if it is a known one; the rest is for messages."""
+    """A case from a file's bytes. Only a known ending of its name counts; the rest is for messages."""
     if not data:
         raise RefusedError("The file is empty.")
     if data[:2] == b"\x1f\x8b":
@@ -108,7 +108,7 @@ def case_of_file(model: SavedModel, data: bytes, name: str, row: int) -> Case:
 
 
 def case_of_example(model: SavedModel, given: GivenExample) -> Case:
-    """Of an unseen sample of the model's own task."""
+    """A case from an unseen sample of the model's own task."""
     try:
         return model.task.page.example(given.number, Wish(given.regions, given.noise))
     except ValueError as error:

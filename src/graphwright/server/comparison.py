@@ -35,7 +35,7 @@ class Comparison:
     missing_edges: list[int]
 
     def index_of(self, node: int) -> int:
-        """Of a true node, among the predicted nodes and the missing ones after them."""
+        """The index of a true node among the predicted nodes, with the missing ones after them."""
         if node in self.missing_nodes:
             return len(self.nodes) + self.missing_nodes.index(node)
         return self.alignment.index(node)
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(predicted: Sequence[Graph], truth: Graph) -> list[Comparison]:
-    """Each by the cheapest alignment that was found."""
+    """Each by the cheapest alignment known."""
     distances = edit_distances(predicted, [truth] * len(predicted))
     return [_compared(graph, truth, edit) for graph, edit in zip(predicted, distances, strict=True)]
 
@@ -83,7 +83,7 @@ def _compared(predicted: Graph, truth: Graph, edit: EditDistance) -> Comparison:
 def certainties(
     prediction: Prediction, graphs: Sequence[Graph], loss: LossSettings
 ) -> list[tuple[list[float], list[float]]]:
-    """Of every graph the model's probabilities of its nodes and of its edges, each on the slot that it fits best.
+    """For every graph the probabilities of its nodes and of its edges, each on the slot that it fits best.
 
     prediction: of one sample.
     """

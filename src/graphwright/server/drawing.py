@@ -34,7 +34,7 @@ SVG = "http://www.w3.org/2000/svg"
 
 Positions = NDArray[np.float64]
 Certainty = tuple[Sequence[float], Sequence[float]]
-"""Of the nodes and of the edges of a graph."""
+"""Probabilities of a graph's nodes and of its edges."""
 
 
 def opacity(part: Node | Edge) -> float:

@@ -289,7 +289,7 @@ def _scalar(node: Node) -> str | None:
 def _plain(value: str | float | None) -> str:
     """A value that YAML 1.1 and 1.2 read alike: 1e-05 is text to the former, 1.0e-05 is a number to both."""
     if isinstance(value, str):
-        # Not JSON's escapes: it writes characters beyond 16 bits as two, which YAML does not put together.
+        # Not JSON's escapes: it writes characters of more than 16 bits as two, which YAML does not join.
         return f'"{"".join(_escaped(character) for character in value)}"'
     text = json.dumps(value)
     mantissa, e, exponent = text.partition("e")

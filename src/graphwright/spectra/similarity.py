@@ -17,7 +17,7 @@ MOST_BINS = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """Of every query the most similar reference: index (q,), the first of equals, and cosine (q,), 0..1."""
+    """The reference most similar to each query: index (q,), the first of equals, and cosine (q,), 0..1."""
 
     index: NDArray[np.int64]
     cosine: Floats

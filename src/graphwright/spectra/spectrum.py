@@ -88,7 +88,7 @@ def _evaluate(plain: str, precursor_mz: float | None) -> tuple[float, bool] | No
             first, at_first, last, at_last = map(float, scaled.groups())
             if at_first == at_last:
                 return None
-            # The scale holds between its two ends and stays at the value of the nearer one beyond.
+            # Outside the scale's range the value at its nearer end holds.
             share = min(1.0, max(0.0, (precursor_mz - at_first) / (at_last - at_first)))
             return first + (last - first) * share, False
         assert line is not None

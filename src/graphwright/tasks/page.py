@@ -92,7 +92,7 @@ class ExampleRange:
 
 @dataclass(frozen=True)
 class Wish:
-    """Of an example that is drawn on demand; None: as the task's own."""
+    """What somebody wants of an example that is drawn on demand; None: as in the task's own."""
 
     regions: int | None = None
     noise: float | None = None
@@ -111,7 +111,7 @@ class TaskPage(Generic[T]):
     text_label: ClassVar[str] = "An input"
     """What is pasted, in a word or two."""
     text_suffix: ClassVar[str] = ".txt"
-    """Of the file that pasted text is."""
+    """Ending of the file that pasted text is written to."""
     one_line: ClassVar[bool] = False
     """Whether a line of text is an input, so that the end of a line sends it."""
     unseen: ClassVar[str] = "An unseen sample"
@@ -161,7 +161,7 @@ class TaskPage(Generic[T]):
         return Case([chosen.value], self.drawn(chosen.value, name))
 
     def example(self, number: int, wish: Wish) -> Case:  # noqa: ARG002
-        """Of an unseen sample; the same number gives the same."""
+        """A case from an unseen sample; the same number gives the same one."""
         samples = self.task.data("test", limit=UNSEEN)
         if not len(samples):
             raise ValueError("There is no test sample to take as an example.")

@@ -127,7 +127,7 @@ class Samples(Dataset[Any], ABC):
         return ()
 
     def unusable(self) -> dict[str, int]:
-        """How many rows were found unusable so far, by reason, the commonest first."""
+        """How many rows were unusable so far, by reason, the commonest first."""
         return dict(Counter(each.reason for each in self.rejected).most_common())
 
     def membership(self, indices: Sequence[int]) -> Membership | None:  # noqa: ARG002
@@ -412,7 +412,7 @@ class Task(ABC):
         return []
 
     def input_bounds(self, given: Any) -> list[Formula | None] | None:  # noqa: ARG002
-        """Of what `inputs` takes, how many atoms of each element the graphs have at most, as far as known."""
+        """How many atoms of each element the graphs of these inputs have at most, as far as known."""
         return None
 
     def checked(
@@ -547,7 +547,7 @@ def input_beside_graph(task: Task, given: Any, graph: Graph, title: str) -> Figu
 
 
 def file_stem(title: str, otherwise: str) -> str:
-    """A name for files made of something: its title without what file systems or shells take amiss."""
+    """A name for files made of something: its title without special characters."""
     return re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_")[:LONGEST_STEM] or otherwise
 
 

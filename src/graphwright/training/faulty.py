@@ -24,7 +24,7 @@ LEAP = 4.0
 SETTLED = 50
 """Steps before which no loss is usual."""
 MEMORY = 0.98
-"""Of the running mean, what a step leaves of it."""
+"""Share of the running mean that is kept at each step."""
 
 
 def leaps(loss: float, usual: float | None, step: int) -> bool:

@@ -238,6 +238,6 @@ def told_metrics(chosen: str) -> tuple[Metric, ...]:
 
 
 def validation_in_words(record: Mapping[str, Any], chosen: str) -> str:
-    """Of the figures of a validation those that are told first."""
+    """The figures of a validation that are told first."""
     told = ((metric, record.get(metric.name)) for metric in told_metrics(chosen))
     return ", ".join(metric.in_words(value) for metric, value in told if value is not None)

@@ -285,7 +285,7 @@ class Session:
             raise ValueError(f"the input of {self._sample(bad)} is not finite, at step {self.progress.step + 1}")
 
     def _sample(self, at: int) -> str:
-        """Of this process's batch at the next step, what to call a sample."""
+        """What to call a sample of this process's batch at the next step."""
         order = self._order(first=self.progress.step)
         return f"training sample {next(iter(order))[at][0]}"
 
@@ -452,7 +452,7 @@ class Session:
                 self.fabric.strategy.precision.load_state_dict(saved.facts["precision"])
         # Its checksums are right, so nobody damaged it by chance: it is of something else, or meant to do harm.
         except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
-            raise CheckpointError(f"{self.last}.json cannot be gone on with: {error}") from error
+            raise CheckpointError(f"{self.last}.json cannot be resumed from: {error}") from error
 
     def _start_from(self, source: str) -> None:
         """Take over the weights of another model's predictor that fit this one's."""

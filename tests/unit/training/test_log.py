@@ -64,6 +64,23 @@ def test_a_resumed_run_drops_what_was_logged_beyond_its_checkpoint(tmp_path):
     assert [line.split(",")[0] for line in log.csv.read_text().splitlines()] == ["step", "1", "2", "2", "3", "4"]
 
 
+def test_a_resumed_run_writes_a_table_of_other_columns_anew(tmp_path):
+    """An older version's had others, or had them in another order."""
+    filled(tmp_path, record(1), validation(1))
+    (tmp_path / "log.csv").write_text("step,edit,isomorphic,loss\n1,,,1.0\n1,1.5,50.0,\n")
+    log = RunLog(tmp_path, 1, 1)
+    log.write(record(2))
+    log.close()
+    with (tmp_path / "log.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == columns()
+    assert [(row["step"], row["loss"], row["edit"]) for row in rows] == [
+        ("1", "1.0", ""),
+        ("1", "", "1.5"),
+        ("2", "0.5", ""),
+    ]
+
+
 def test_a_validation_that_the_checkpoint_does_not_know_will_be_logged_again(tmp_path):
     filled(tmp_path, record(2), validation(2), record(4), validation(4))
     assert read_log(RunLog(tmp_path, 4, 2).jsonl) == [record(2), validation(2), record(4)]

@@ -99,7 +99,7 @@ COLORS = {"C": "#222222", "N": "#2b50d8", "O": "#d62728", "F": "#2e8b57", "S": "
 GAP = 0.13
 """Distance between the lines of a double bond, where a bond is about 1.5 long."""
 LEAST_SIDE = 5.0
-"""Of a panel, in the molecule's coordinates."""
+"""Smallest side of a panel, in the molecule's coordinates."""
 ROWS = 32
 
 
@@ -216,7 +216,7 @@ def _outlines(molecule: Mol) -> Iterator[tuple[Path, str, bool]]:
 
 
 STEPS = {"M": [1], "L": [2], "Q": [3, 3], "C": [4, 4, 4], "Z": [79]}
-"""Of an SVG path: matplotlib's codes of the points that a letter takes."""
+"""Letters of an SVG path, with matplotlib's codes of the points that each takes."""
 
 
 def _followed(path: str) -> tuple[NDArray[np.float64], list[int]]:

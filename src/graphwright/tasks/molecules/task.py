@@ -236,7 +236,7 @@ class Fingerprint2Molecule(MoleculeTask):
         return replace(one, note="; ".join(self.remarks(one.text)))
 
     def remarks(self, given: str) -> list[str]:
-        """Of a SMILES."""
+        """What to say of a SMILES."""
         from rdkit import Chem
 
         molecule = parse_smiles(given)
@@ -361,7 +361,7 @@ EXAMPLES = (
     ("Uracil", "O=c1cc[nH]c(=O)[nH]1"),
     ("Proline", "OC(=O)C1CCCN1"),
 )
-"""Of which a page offers the first five that the model can know."""
+"""Examples, by title; a page offers the first five that the model can know."""
 
 
 @dataclass(frozen=True)
@@ -399,7 +399,7 @@ class FingerprintPage(TaskPage[Fingerprint2Molecule]):
             raise ValueError("not text; a SMILES a line was expected") from error
 
     def inputs(self, path: Path, formula: str) -> Iterator[NamedInput | BadInput]:
-        """Of text the lines, whatever is in them: only the one that is asked for must be a molecule."""
+        """The lines of a text, unread: only the one that is asked for must be a molecule."""
         if path.suffix != ".smi":
             yield from super().inputs(path, formula)
             return

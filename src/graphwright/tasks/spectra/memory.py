@@ -31,7 +31,7 @@ WORDS = 2**16
 PEAKS = 24
 """The most intense ones count."""
 SPECTRA, MOST = 6, 20_000
-"""Of a molecule, and in all, that are remembered; those of a molecule spread over its collision energies."""
+"""Spectra remembered of each molecule, spread over its collision energies, and in all."""
 AT_ONCE = 512
 
 
@@ -129,7 +129,7 @@ def _nearest_within_formula(
     binned: tuple[sparse.csr_array, sparse.csr_array],
     otherwise: Rows,
 ) -> Rows:
-    """Of the training spectra whose scaffold a query's formula has room for the nearest; else as without it.
+    """The nearest training spectra whose scaffolds a query's formula has room for; else as without it.
 
     graphs: of the training spectra. binned: queries and training spectra. otherwise: rows of the latter.
     """

@@ -81,7 +81,7 @@ def murcko_scaffold(molecule: Mol) -> Scaffold:
     cut: Mol = GetScaffoldForMol(flat)  # type: ignore[no-untyped-call]
     if cut.GetNumAtoms() == 0:
         raise MoleculeError(Reason.EMPTY, f"{Chem.MolToSmiles(flat)} has no ring, so no scaffold")
-    # Cutting an N-oxide leaves a proton in the place of the oxygen.
+    # Cutting an N-oxide leaves a proton instead of the oxygen.
     for atom in cut.GetAtoms():
         if atom.GetFormalCharge() == 1 and atom.GetTotalNumHs() and atom.GetSymbol() == "N":
             atom.SetFormalCharge(0)
@@ -99,7 +99,7 @@ def murcko_scaffold(molecule: Mol) -> Scaffold:
 
 
 VERSION = 1
-"""Of the prepared columns: a change of them needs another number, lest an old file be taken."""
+"""Version of the prepared columns; increase it when they change, so that no old file is used."""
 TARGET = ("scaffold_atoms", "scaffold_bonds")
 ROWS_AT_ONCE = 4096
 SCHEMA = pa.schema(
@@ -251,7 +251,7 @@ class Ragged:
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> Ragged:
-        """Of a Parquet column; null lists are empty."""
+        """The lists of a Parquet column; null ones are empty."""
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
         values = pc.list_flatten(column).to_numpy().astype(np.uint8)
         return cls(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values)

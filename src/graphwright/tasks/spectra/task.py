@@ -293,7 +293,7 @@ class MS2Scaffold(MoleculeTask):
         return read_inputs(self.settings, path, self.formula, self.remarks)
 
     def remarks(self, given: Spectrum) -> list[str]:
-        """Of a spectrum as it was read."""
+        """What to say of a spectrum as it was read."""
         known = ["a molecule of the training set"] if self._is_known(given) else []
         return [*scope_of(given, self.vocabulary, self.capacity), *known]
 
@@ -374,7 +374,7 @@ END IONS
 MOST_PEAKS = 400
 """Peaks of a spectrum that a page draws, the most intense."""
 MOST_BYTES = 2**28
-"""Of a file of spectra that a page reads, unpacked."""
+"""Size of the largest file of spectra that a page reads, unpacked."""
 
 
 class SpectrumPage(TaskPage[MS2Scaffold]):

@@ -208,14 +208,14 @@ def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -
         return (GRAPH,)
     if len(listed) == 2:
         return (NODES, EDGES, ATTRIBUTES) if ATTRIBUTES in columns else (NODES, EDGES)
-    found = f"it has {', '.join(every)}" if every else "it has none"
+    there = f"it has {', '.join(every)}" if every else "it has none"
     if listed:
         missing = EDGES if listed == [NODES] else NODES
         raise ValueError(
-            f"{where} has a column {listed[0]} but no column {missing}: the graph needs both; {found}"
+            f"{where} has a column {listed[0]} but no column {missing}: the graph needs both; {there}"
         )
     raise ValueError(
-        f"{where} has no graph: columns {NODES} and {EDGES}, or a column {GRAPH}, are missing; {found}"
+        f"{where} has no graph: columns {NODES} and {EDGES}, or a column {GRAPH}, are missing; {there}"
     )
 
 
@@ -246,17 +246,17 @@ def _listed(nodes: Any, edges: Any, attributes: Any) -> Graph:
     labels = [_label(label, NODES, f"label {at}") for at, label in enumerate(nodes)]
     if not isinstance(edges, list):
         raise RowError("not a list", EDGES, f"expected a list of pairs, got {edges!r}")
-    found: dict[tuple[int, int], str] = {}
+    labelled: dict[tuple[int, int], str] = {}
     for at, edge in enumerate(edges):
         if not isinstance(edge, list | tuple) or len(edge) not in (2, 3):
             raise RowError("not a pair", EDGES, f"edge {at} must be [i, j] or [i, j, label], got {edge!r}")
         first, second = (_index(node, len(labels), at) for node in edge[:2])
         label = UNLABELLED_EDGE if len(edge) == 2 else _label(edge[2], EDGES, f"the label of edge {at}")
         _refuse_loop(first, second, at, EDGES)
-        _add(found, (min(first, second), max(first, second)), label, at, EDGES)
-    pairs = sorted(found)
+        _add(labelled, (min(first, second), max(first, second)), label, at, EDGES)
+    pairs = sorted(labelled)
     measured = {} if attributes is None else _measured(attributes, len(labels))
-    return _graph(labels, pairs, [found[pair] for pair in pairs], EDGES, measured)
+    return _graph(labels, pairs, [labelled[pair] for pair in pairs], EDGES, measured)
 
 
 def _measured(attributes: Any, nodes: int) -> dict[str, list[float]]:
@@ -305,7 +305,7 @@ def _node_link(data: Any) -> Graph:
     nodes = data.get("nodes")
     if not isinstance(nodes, list) or not isinstance(links, list):
         raise RowError("not node-link JSON", GRAPH, "expected lists nodes and edges (or links)")
-    found: dict[tuple[str, str], str] = {}
+    labelled: dict[tuple[str, str], str] = {}
     kept = []
     for at, link in enumerate(links):
         if not isinstance(link, Mapping):
@@ -313,7 +313,7 @@ def _node_link(data: Any) -> Graph:
         ends = [repr(link.get(side)) for side in ("source", "target")]
         _refuse_loop(ends[0], ends[1], at, GRAPH)
         label = str(link.get("label"))
-        if _add(found, (min(ends), max(ends)), label, at, GRAPH):
+        if _add(labelled, (min(ends), max(ends)), label, at, GRAPH):
             kept.append(link)
     try:
         graph = from_json({"nodes": nodes, "edges": kept})
@@ -339,14 +339,14 @@ def _fields(records: Sequence[Mapping[str, Any]]) -> set[str]:
     return {str(name) for record in records for name, value in record.items() if value is not None}
 
 
-def _add(found: dict[Any, str], pair: Any, label: str, at: int, field: str) -> bool:
+def _add(labelled: dict[Any, str], pair: Any, label: str, at: int, field: str) -> bool:
     """Whether the pair is new; another label for it is an error."""
-    if pair not in found:
-        found[pair] = label
+    if pair not in labelled:
+        labelled[pair] = label
         return True
-    if found[pair] != label:
+    if labelled[pair] != label:
         ends = " and ".join(map(str, pair))
-        detail = f"edge {at} joins nodes {ends} again, as {label!r}; before it was {found[pair]!r}"
+        detail = f"edge {at} joins nodes {ends} again, as {label!r}; before it was {labelled[pair]!r}"
         raise RowError("duplicate edge", field, detail)
     return False
 
@@ -360,7 +360,7 @@ def _index(node: Any, size: int, at: int) -> int:
     if isinstance(node, float) and node.is_integer():
         node = int(node)
     if not isinstance(node, int) or isinstance(node, bool):
-        raise RowError("not an index", EDGES, f"edge {at} must name nodes by their places from 0, got {node!r}")
+        raise RowError("not an index", EDGES, f"edge {at} must name nodes by their index, from 0, got {node!r}")
     if not 0 <= node < size:
         raise RowError("index out of range", EDGES, f"edge {at} names node {node}, the graph has {size} (from 0)")
     return node
@@ -382,8 +382,8 @@ def _graph(
     measured: Mapping[str, list[float]],
 ) -> Graph:
     try:
-        found = Vocabulary.of(labels, names)
-        own = Vocabulary(found.nodes, found.edges, tuple(map(Attribute, measured)))
+        plain = Vocabulary.of(labels, names)
+        own = Vocabulary(plain.nodes, plain.edges, tuple(map(Attribute, measured)))
         values = list(zip(*measured.values(), strict=True)) if measured else None
         return Graph.build(labels, pairs, names, own, values)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the input columns of a table hold, found from their values, and rows as encoders take them."""
+"""What the input columns of a table hold, by their values, and rows as encoders take them."""
 
 from __future__ import annotations
 
@@ -481,10 +481,10 @@ def _set(value: Any, name: str, width: int) -> NDArray[np.float64]:
     for at, each in enumerate(value):
         if not isinstance(each, list) or len(each) != width:
             raise RowError("wrong length", name, f"element {at} must be {width} numbers, got {str(each)[:40]}")
-    found = [
+    vectors = [
         [_finite(number, name, f"a number of element {at}") for number in each] for at, each in enumerate(value)
     ]
-    return np.array(found, np.float64).reshape(-1, width)
+    return np.array(vectors, np.float64).reshape(-1, width)
 
 
 def _words(value: Any, name: str) -> list[str]:

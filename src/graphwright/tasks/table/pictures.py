@@ -77,8 +77,8 @@ def _opened(value: Any, name: str, beside: Path | None) -> Image:
     if isinstance(value, Mapping):
         value = value["bytes"] if value.get("bytes") is not None else value.get("path")
     if hasattr(value, "convert") and hasattr(value, "getbands"):
-        found: Image = value
-        return found
+        opened: Image = value
+        return opened
     if isinstance(value, np.ndarray):
         return _of_array(value, name)
     if isinstance(value, bytes):
@@ -113,7 +113,7 @@ def _read(image: Any, source: Any, name: str, said: str) -> Image:
 
 
 def _of_array(array: NDArray[Any], name: str) -> Image:
-    """Of an array (h, w), (h, w, 1 to 4) or (1 to 4, h, w): whole numbers are 0 to 255, others 0 to 1."""
+    """From an array (h, w), (h, w, 1 to 4) or (1 to 4, h, w): whole numbers are 0 to 255, others 0 to 1."""
     if array.ndim == 3 and array.shape[2] > 4 and array.shape[0] <= 4:
         array = array.transpose(1, 2, 0)
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] > 4) or not array.size:
@@ -123,8 +123,8 @@ def _of_array(array: NDArray[Any], name: str) -> Image:
             raise RowError("not a picture", name, f"floats must be 0 to 1, got {array.min():g} to {array.max():g}")
         array = np.rint(255 * array)
     if array.min() < 0 or array.max() > 255:
-        found = f"{array.min()} to {array.max()}"
-        raise RowError("not a picture", name, f"whole numbers must be 0 to 255, got {found}")
+        range_given = f"{array.min()} to {array.max()}"
+        raise RowError("not a picture", name, f"whole numbers must be 0 to 255, got {range_given}")
     plain = array.astype(np.uint8)
     made: Image = _pillow().fromarray(plain[:, :, 0] if plain.ndim == 3 and plain.shape[2] == 1 else plain)
     return made

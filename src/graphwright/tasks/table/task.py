@@ -125,7 +125,7 @@ class Table(Task):
 
     @cached_property
     def form(self) -> Form:
-        """Of the inputs: as the settings say, or as in the data."""
+        """The form of the inputs: as the settings say, or as in the data."""
         return Form.from_text(self.settings.form) if self.settings.form else self.understood.form
 
     @cached_property
@@ -171,20 +171,20 @@ class Table(Task):
 
     def explained(self) -> list[tuple[str, str]]:
         """What was understood of the file."""
-        found = self.understood
-        unused = found.unused()
-        splits = found.counts() + ("" if found.by_column else " (by hash: there is no column split)")
+        data = self.understood
+        unused = data.unused()
+        splits = data.counts() + ("" if data.by_column else " (by hash: there is no column split)")
         return [
-            ("rows", f"{len(found.file):,}, {len(found.all_rejected()):,} of them unusable"),
+            ("rows", f"{len(data.file):,}, {len(data.all_rejected()):,} of them unusable"),
             ("splits", splits),
-            ("input", f"{found.form.described}; read by the encoder {found.form.encoder}"),
-            ("target", " and ".join(found.target)),
-            ("node labels", _listed(found.vocabulary.nodes)),
-            ("edge labels", _listed(found.vocabulary.edges[1:])),
-            ("numbers of a node", _listed([_described(each) for each in found.vocabulary.attributes]) or "none"),
+            ("input", f"{data.form.described}; read by the encoder {data.form.encoder}"),
+            ("target", " and ".join(data.target)),
+            ("node labels", _listed(data.vocabulary.nodes)),
+            ("edge labels", _listed(data.vocabulary.edges[1:])),
+            ("numbers of a node", _listed([_described(each) for each in data.vocabulary.attributes]) or "none"),
             *([("not used", ", ".join(unused))] if unused else []),
-            ("capacity", f"{found.capacity} nodes"),
-            *([("elements", OWNED[found.owners])] if found.form.owning else []),
+            ("capacity", f"{data.capacity} nodes"),
+            *([("elements", OWNED[data.owners])] if data.form.owning else []),
         ]
 
     def data(self, split: Split, *, seed: int | None = None, limit: int | None = None) -> TableDataset:
@@ -289,9 +289,9 @@ class Table(Task):
 
     def statistics(self, samples: Iterable[TableSample]) -> list[tuple[str, str]]:
         """Sizes, labels, lengths of the inputs."""
-        found = list(samples)
-        rows = super().statistics(found)
-        counted = [self.form.elements(sample.value) for sample in found]
+        listed = list(samples)
+        rows = super().statistics(listed)
+        counted = [self.form.elements(sample.value) for sample in listed]
         lengths = np.array([count for count in counted if count is not None])
         if not len(lengths):
             return rows
@@ -309,9 +309,9 @@ class Table(Task):
 
     def positions(self, sample: TableSample) -> Positions:
         """As the nodes say where they are: y upwards, as an input is drawn, unless that is a picture."""
-        found = super().positions(sample)
+        drawn = super().positions(sample)
         upwards = positions_of(sample.graph) is not None and not self.form.has_pictures
-        return found * np.array([1.0, -1.0]) if upwards else found
+        return drawn * np.array([1.0, -1.0]) if upwards else drawn
 
     def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
         """As any graph; where it is seen in a picture, y is downwards in both."""
@@ -355,16 +355,16 @@ def _table_in(folder: Path) -> Path | None:
     """The only table of pairs in a folder, of pictures perhaps; None where there is none, or it is a run's."""
     if (folder / CONFIG).exists():
         return None
-    found = []
+    tables = []
     for path in sorted(folder.iterdir()):
         suffix = path.suffix.lower()
         if suffix in TABLE_FILES and path.is_file():
             columns = _keys(path) if suffix in (".jsonl", ".ndjson") else columns_of(path, ",")
-            found += [path] if any(wanted <= columns for wanted in TABLE_TARGETS) else []
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
+            tables += [path] if any(wanted <= columns for wanted in TABLE_TARGETS) else []
+    if len(tables) > 1:
+        names = ", ".join(path.name for path in tables)
         raise SettingsError(f"{folder} holds several tables of graphs, {names}: give one of them")
-    return found[0] if found else None
+    return tables[0] if tables else None
 
 
 def _keys(path: Path) -> set[str]:
@@ -404,46 +404,46 @@ LARGEST_BATCH, SMALLEST_BATCH = 64, 4
 
 def choose(table: Table) -> Choice:
     """Width and batch size for a table; capacity, labels and encoder are read off the data in any case."""
-    found = table.understood
-    found.refuse_too_few()
-    rows = len(found.samples["train"])
+    data = table.understood
+    data.refuse_too_few()
+    rows = len(data.samples["train"])
     width = 128 if rows >= FEW_ROWS else 64
     batch = LARGEST_BATCH
     # Eight batches an epoch at the least: fewer repeat the same joint batches again and again.
     while batch > SMALLEST_BATCH and 8 * batch > rows:
         batch //= 2
-    slots = _slots(found)
-    numbers = found.vocabulary.attribute_names
+    slots = _slots(data)
+    numbers = data.vocabulary.attribute_names
     values = {
-        "model.encoder": found.form.encoder,
+        "model.encoder": data.form.encoder,
         "model.slots": slots.value,
         "model.layers": 2 if slots is SlotKind.TOKENS else 3,
         "model.encoder_width": width,
         "model.width": width,
         "model.head_width": width,
         "train.batch_size": batch,
-        "train.validation_samples": min(500, max(1, len(found.samples["validation"]))),
+        "train.validation_samples": min(500, max(1, len(data.samples["validation"]))),
     }
     lines = [
-        f"{found.path}: {found.counts()} rows"
-        + ("" if found.by_column else ", split by hash (there is no column split)"),
-        f"input   {found.form.described}: encoder {found.form.encoder}",
-        f"graphs  at most {found.capacity} nodes, as the largest training graph; "
-        f"{_count(len(found.vocabulary.nodes), 'node label')}, "
-        f"{_count(len(found.vocabulary.edges) - 1, 'edge label')}",
+        f"{data.path}: {data.counts()} rows"
+        + ("" if data.by_column else ", split by hash (there is no column split)"),
+        f"input   {data.form.described}: encoder {data.form.encoder}",
+        f"graphs  at most {data.capacity} nodes, as the largest training graph; "
+        f"{_count(len(data.vocabulary.nodes), 'node label')}, "
+        f"{_count(len(data.vocabulary.edges) - 1, 'edge label')}",
         *([f"numbers of a node  {_listed(numbers)}, learnt in deviations from their means"] if numbers else []),
         *([TOKENS_ARE_SLOTS] if slots is SlotKind.TOKENS else []),
-        *([f"owners  {OWNED[found.owners]}"] if slots is SlotKind.TOKENS and found.owners is Owners.ORDER else []),
+        *([f"owners  {OWNED[data.owners]}"] if slots is SlotKind.TOKENS and data.owners is Owners.ORDER else []),
         f"model   width {width} and batches of {batch}, for {rows:,} training rows",
-        *_faults(found),
+        *_faults(data),
     ]
     return Choice(tuple(Override(key, value) for key, value in values.items()), tuple(lines))
 
 
-def _slots(found: Understood) -> SlotKind:
+def _slots(data: Understood) -> SlotKind:
     """Every element a slot, where it may stand for a node: a set never smaller than its graph."""
-    samples = found.samples["train"]
-    form = found.form
+    samples = data.samples["train"]
+    form = data.form
     enough = form.owning and all((form.elements(sample.value) or 0) >= sample.graph.size for sample in samples)
     return SlotKind.TOKENS if enough else SlotKind.LEARNED
 
@@ -452,16 +452,16 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _faults(found: Understood) -> list[str]:
-    rejected = found.all_rejected()
+def _faults(data: Understood) -> list[str]:
+    rejected = data.all_rejected()
     if not rejected:
         return []
-    by_split = ", ".join(f"{len(found.rejected[split]):,} {split}" for split in SPLITS)
+    by_split = ", ".join(f"{len(data.rejected[split]):,} {split}" for split in SPLITS)
     more = len(rejected) - SHOWN_FAULTS
     return [
         f"left out {_count(len(rejected), 'unusable row')} ({by_split}):",
         *(f"  {each.detail}" for each in rejected[:SHOWN_FAULTS]),
-        *([f"  and {more:,} more: `graphwright data inspect {found.path}` lists them"] if more > 0 else []),
+        *([f"  and {more:,} more: `graphwright data inspect {data.path}` lists them"] if more > 0 else []),
     ]
 
 

@@ -119,7 +119,7 @@ class Understood:
         return self.file.path
 
     def all_rejected(self) -> list[RejectedRow]:
-        """Of every split, in the file's order."""
+        """The unusable rows of all splits, in the file's order."""
         return sorted((each for rows in self.rejected.values() for each in rows), key=lambda each: each.row)
 
     def counts(self) -> str:
@@ -154,10 +154,10 @@ class Understood:
 
 
 def understand(settings: TableTask, path: Path | None = None) -> Understood:
-    """The settings' file, or another in its place, all of whose rows are test rows."""
+    """The settings' file, or another one, all of whose rows are test rows."""
     where = Path(settings.data) if path is None else path
-    found = where.stat() if where.is_file() else None
-    stamp = (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
+    status = where.stat() if where.is_file() else None
+    stamp = (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
     return _understood(settings, where, path is not None, stamp)
 
 
@@ -247,13 +247,13 @@ def input_columns(settings: TableTask, file: TableFile) -> tuple[str, ...]:
             )
     if chosen:
         return chosen
-    found = tuple(name for name in file.columns if name not in TARGETS)
-    if not found:
+    columns = tuple(name for name in file.columns if name not in TARGETS)
+    if not columns:
         raise ValueError(
             f"{file.path} has no input column: besides {', '.join(file.columns)} there must be one with what the "
             "graph is predicted from"
         )
-    return found
+    return columns
 
 
 def name_of(row: Row, number: int) -> str:
@@ -268,10 +268,10 @@ def _split(row: Row | RowError, number: int, by_column: bool) -> Split | RowErro
     if not by_column:
         return split_by_hash(name_of(row, number))
     given = row.get(SPLIT)
-    found = SPLIT_NAMES.get(str(given).strip().lower())
-    if found is None:
+    split = SPLIT_NAMES.get(str(given).strip().lower())
+    if split is None:
         return RowError("unknown split", SPLIT, f"expected {', '.join(SPLITS)}, got {given!r}")
-    return found
+    return split
 
 
 def _graph(row: Row | RowError, target: Sequence[str]) -> Graph | RowError:
@@ -296,13 +296,13 @@ def _vocabulary(settings: TableTask, graphs: Sequence[Graph], path: Path) -> Voc
         return named
     if graphs and graphs[0].vocabulary.edges == BONDS:
         return molecule_vocabulary(sorted({name for graph in graphs for name in graph.node_names}))
-    found = Vocabulary.of(
+    plain = Vocabulary.of(
         (name for graph in graphs for name in graph.node_names),
         (name for graph in graphs for name in graph.edge_names),
     )
-    nodes = labels_of(settings.node_labels, "node_labels") or found.nodes
-    edges = labels_of(settings.edge_labels, "edge_labels") or found.edges[1:]
-    return Vocabulary(nodes, (found.edges[0], *edges), _attributes(settings, graphs, path))
+    nodes = labels_of(settings.node_labels, "node_labels") or plain.nodes
+    edges = labels_of(settings.edge_labels, "edge_labels") or plain.edges[1:]
+    return Vocabulary(nodes, (plain.edges[0], *edges), _attributes(settings, graphs, path))
 
 
 def named_vocabulary(settings: TableTask) -> Vocabulary | None:
@@ -364,12 +364,12 @@ def labels_of(text: str, name: str) -> tuple[str, ...]:
     if not text.strip():
         return ()
     try:
-        found = json.loads(text)
+        labels = json.loads(text)
     except ValueError as error:
         raise ValueError(f"task.{name} must be a JSON list of labels, got {text[:60]!r}") from error
-    if not isinstance(found, list) or not all(isinstance(label, str) for label in found):
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise ValueError(f"task.{name} must be a JSON list of labels, got {text[:60]!r}")
-    return tuple(found)
+    return tuple(labels)
 
 
 def _sample(

@@ -52,7 +52,7 @@ def build_library() -> Path:
         raise BuildError(str(error)) from error
     if not target.exists():
         try:
-            # Compiled beside its place and moved there at once: other processes see all of it or nothing.
+            # Compiled in a folder beside it and renamed: other processes see all of it or nothing.
             with tempfile.TemporaryDirectory(dir=target.parent) as folder:
                 compiled = Path(folder) / "kernels.so"
                 _compile(compiler, compiled)
@@ -245,7 +245,7 @@ class Kernels:
         columns: Tensor,
         gradient: Tensor,
     ) -> L1PlanGradients:
-        """Of the steps with these costs and potentials, given the plan's gradient."""
+        """Gradients of the steps with these costs and potentials, given the plan's."""
         (b, n, d), iterations = given.slots.shape, rows.shape[1]
         new = given.slots.new_empty
         gradients = L1PlanGradients(torch.empty_like(given.slots), torch.empty_like(given.nodes), new(b, d))

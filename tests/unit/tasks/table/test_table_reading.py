@@ -84,7 +84,7 @@ def test_node_link_json_as_networkx_writes_it(tmp_path, key):
         ({"edges": [[0, -1]]}, "index out of range", "edges: edge 0 names node -1"),
         ({"edges": [[0, 1, "a"], [1, 0, "b"]]}, "duplicate edge", "joins nodes 0 and 1 again, as 'b'; before it"),
         ({"edges": [[0]]}, "not a pair", "edges: edge 0 must be [i, j] or [i, j, label], got [0]"),
-        ({"edges": [["a", "b"]]}, "not an index", "edges: edge 0 must name nodes by their places"),
+        ({"edges": [["a", "b"]]}, "not an index", "edges: edge 0 must name nodes by their index"),
         ({"edges": "[[0, 1]"}, "unreadable JSON", "edges: the JSON cannot be read"),
         ({"edges": "absent"}, "missing value", "edges: there is none"),
         ({"nodes": None}, "missing value", "nodes: there is none"),

@@ -129,7 +129,7 @@ class Tally:
 
     @classmethod
     def of(cls, ids: Identifiers, counts: Codes) -> Tally:
-        """Of identifiers in any order; the counts of equal ones are added up."""
+        """A tally of identifiers in any order; the counts of equal ones are added up."""
         distinct, which = np.unique(ids, return_inverse=True)
         return cls(distinct, np.bincount(which, counts.astype(np.float64), len(distinct)).astype(np.int64))
 
@@ -297,7 +297,7 @@ SHIPPED_ALPHABET = SHIPPED_DATA / "environments.npz"
 
 @cache
 def shipped_alphabet() -> Alphabet:
-    """Of the training splits of the shipped molecules; read once."""
+    """The alphabet of the training splits of the shipped molecules; read once."""
     if not SHIPPED_ALPHABET.is_file():
         raise ValueError(
             f"there is no {SHIPPED_ALPHABET}: graphwright data environments makes it from the shipped molecules"

@@ -164,9 +164,9 @@ Bond = tuple[int, int, int]
 """First atom, second atom, type as the hash has it."""
 AROMATIC_SIZES = (5, 6, 7)
 _SIZES = (6, 5, 7, 3, 4, 8)
-"""Of rings, the commonest first."""
+"""Sizes of rings, the commonest first."""
 _USUAL = 2
-"""Places of these up to which a ring is closed before other atoms are tried."""
+"""Index of the last of these sizes to which a ring is closed before other atoms are tried."""
 
 
 @dataclass(frozen=True)

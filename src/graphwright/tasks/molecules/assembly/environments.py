@@ -25,7 +25,7 @@ from graphwright.tasks.molecules.fingerprint import BITS, BitArray
 MOST_INVENTED = 300
 """Environments that are tried though they were never met."""
 MOST_COMBINATIONS = 50_000
-"""Of neighbours of one atom: with more, those that were met least often are left out."""
+"""Combinations of an atom's neighbours; of more, those met least often are left out."""
 
 Partners = Mapping[tuple[int, int], Counter[int]]
 """By atom and bond: the atoms at its other end, and how often each was met there."""

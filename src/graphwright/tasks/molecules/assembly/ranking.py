@@ -73,7 +73,7 @@ def repair(
         for graph in (graph for each in going for graph in _changed(each, asked, capacity)):
             changes -= 1
             if changes < 0 or time.perf_counter() > deadline:
-                patience = 1  # what was found counts, but nothing more is sought
+                patience = 1  # what there is counts, but the search ends
                 break
             checked = check(graph, asked)
             if checked is not None and (name := _name(checked)) not in seen:
@@ -168,13 +168,13 @@ def _with_atom(labels: Codes, matrix: Codes, vocabulary: Vocabulary, atom: int, 
 
 
 MODEL_WEIGHT = 0.3
-"""Of the model's log-probability beside the costs of an assembled molecule: a sum over decisions as if they were
-independent, it is too sure of itself."""
+"""Weight of the model's log-probability beside the costs of an assembled molecule; below 1, since a sum over
+decisions, taken as independent, is overconfident."""
 TEMPERATURE = 2.0
 """What scores of assembled molecules are divided by. At it the mean probability of the first candidate was how
 often it was right, without a model (74 % where there are several; 1,200 validation molecules, up to 32 atoms)."""
 SHARE_OF_SIZE = 0.25
-"""Of an answer's time, besides: to see whether only a molecule of more atoms has the fingerprint."""
+"""Share of an answer's time, on top of it, to see whether only a molecule of more atoms has the fingerprint."""
 REPAIRED = 3
 """Candidates that repair starts from."""
 

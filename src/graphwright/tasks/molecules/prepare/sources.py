@@ -20,7 +20,7 @@ from graphwright.files import TightlyPackedError, unpacked
 from graphwright.tasks.molecules.prepare.batch import RowBatch, SourceRow
 
 LONGEST_LINE = 2**20
-"""Bytes of a line that are read; what is beyond belongs to no SMILES that could be used."""
+"""Bytes of a line that are read; no usable SMILES is longer."""
 
 _BUFFER = 2**20
 
