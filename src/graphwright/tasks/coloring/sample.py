@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from itertools import permutations
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,14 +38,11 @@ class ColoringConfig:
     samples: Annotated[int, Field(ge=0, description="Samples in all splits; 0 means 20,000 N.")] = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("capacity", 1), ("min_size", 1), ("side", 0), ("min_pixels", 0), ("samples", 0)):
+        for name, (kind, least) in _kinds().items():
             value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
-        for name in ("noise", "blur"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be a finite number, at least 0, got {value!r}")
+            if not (isinstance(value, int) if kind is int else math.isfinite(value)) or value < least:
+                what = "whole" if kind is int else "finite"
+                raise ValueError(f"{name} must be a {what} number, at least {least}, got {value!r}")
         object.__setattr__(self, "side", self.side or 4 * self.capacity)
         object.__setattr__(self, "samples", self.samples or 20_000 * self.capacity)
         if self.min_size > self.capacity:
@@ -75,6 +73,14 @@ class ColoringConfig:
         check_split(split)
         tenth = self.samples // 10
         return self.samples - 2 * tenth if split == "train" else tenth
+
+
+@cache
+def _kinds() -> dict[str, tuple[type, int]]:
+    """Type and least value of every field, as its annotation tells settings."""
+    hints = get_type_hints(ColoringConfig, include_extras=True)
+    told = ((name, hint.__origin__, info) for name, hint in hints.items() for info in hint.__metadata__)
+    return {name: (kind, part.ge) for name, kind, info in told for part in info.metadata if hasattr(part, "ge")}
 
 
 class ColoringTask(TaskSettings, ColoringConfig):  # type: ignore[misc]  # both are frozen, which mypy cannot see
