@@ -51,7 +51,7 @@ MOST_NODES = 250
 class Owners(StrEnum):
     """Which node an element of the input may stand for, where elements may be nodes."""
 
-    FOUND = "found"
+    INFERRED = "inferred"
     """In order, if every training graph has as many nodes as its input has elements; else any."""
     ORDER = "order"
     FREE = "free"
@@ -81,8 +81,8 @@ class TableTask(TaskSettings):
     """Kind of the input, mean and deviation of its numbers, its tokens, as JSON; empty: found in the data."""
     side: Annotated[int, Field(ge=0, le=512, multiple_of=4)] = 0
     """Pixels to a side that pictures are brought to; 0: as most training pictures have, at most 96."""
-    owners: Owners = Owners.FOUND
-    """Whether element i of a set or list is node i of its graph (order) or any (free); found: if sizes agree."""
+    owners: Owners = Owners.INFERRED
+    """Whether element i of a set or list is node i of its graph (order) or any (free); inferred: by sizes."""
     diffusion: bool = True
     """Also predict how many neighbours of each label a node has, and match by it."""
 
@@ -225,7 +225,7 @@ def _owners(settings: TableTask, form: Form, training: Sequence[TableSample], pa
         raise ValueError(
             f"task.owners order: {path}, row {apart[0].row} has {elements} elements and a graph of {size} nodes"
         )
-    if settings.owners is not Owners.FOUND:
+    if settings.owners is not Owners.INFERRED:
         return settings.owners
     # The bits of a fingerprint are sorted by number: their order is no atom's.
     ordered = form.owning and InputKind.BITS not in {form.kind, *(part.kind for part in form.parts)}
