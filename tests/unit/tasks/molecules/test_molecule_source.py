@@ -52,7 +52,7 @@ def test_every_format_gives_the_same_rows(tmp_path, name):
 
 
 def test_rows_that_are_too_long_or_too_short_are_rows(tmp_path):
-    lines = ["id,smiles,split", "1,CC,train", "2,CO,train,more", "3", "", "4,CN,test", '5,"C']
+    lines = ["id,smiles,split", "1,CC,train", "2,CO,train,more", "3", "", "4,CN,test", "5,C"]
     table = read_smiles(write(tmp_path / "a.csv", lines))
     assert table.smiles.to_pylist() == ["CC", "CO", None, "CN", "C"]
     assert table.numbers.tolist() == [1, 2, 3, 5, 6]

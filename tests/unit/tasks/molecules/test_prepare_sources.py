@@ -77,11 +77,12 @@ def test_an_endless_line_is_one_row_and_is_not_kept(tmp_path):
     assert len(found[1][1] or "") == LONGEST_LINE
 
 
-def test_a_quote_that_never_ends_does_not_stop_the_rows(tmp_path):
-    path = write(tmp_path / "a.csv", 'smiles,note\nCC,"' + "x\n" * 100_000 + "CCC,y\n")
-    found = rows(path)
-    assert found[0][1] is None
-    assert found[-1] == (f"L{len(found)}", "CCC")
+@pytest.mark.parametrize("rows_inside", [1, 100_000])
+def test_a_quote_that_never_ends_is_named_by_its_line(tmp_path, rows_inside):
+    """Otherwise it would swallow all rows after it, which nobody would notice."""
+    path = write(tmp_path / "a.csv", 'smiles,note\nCO,z\nCC,"' + "x\n" * rows_inside + "CCC,y\n")
+    with pytest.raises(SourceError, match="record that begins in line 3 cannot be read"):
+        rows(path)
 
 
 @pytest.mark.parametrize(
