@@ -165,14 +165,16 @@ def test_a_run_killed_at_random_moments_goes_on_to_the_last_bit(straight, tmp_pa
     run = settings(workers)
     begun = time.perf_counter()
     train(run, tmp_path / "whole")
-    length, rng, struck = time.perf_counter() - begun, random.Random(0), 0
-    for kill in range(kills):
-        folder = tmp_path / str(kill)
+    length, rng, struck, begun_runs = time.perf_counter() - begun, random.Random(0), 0, 0
+    # The first run is the slowest, so that some later ones are done before their moment comes.
+    while struck < kills:
+        folder = tmp_path / str(begun_runs)
+        begun_runs += 1
+        assert begun_runs < 20 * kills, f"only {struck} runs were killed before their end"
         struck += killed_after(rng.uniform(0, length), run, folder)
         finish(run, folder)
         assert_same_run(straight, folder)
-    print(f"{struck} of {kills} runs were killed before their end")
-    assert struck > kills // 3
+    print(f"{struck} of {begun_runs} runs were killed before their end")
 
 
 @pytest.mark.slow
