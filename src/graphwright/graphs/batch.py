@@ -147,6 +147,11 @@ class GraphBatch:
         return [self[index] for index in range(len(self))]
 
     @property
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """All but the vocabulary, in the order that a training model takes them."""
+        return self.mask, self.node_labels, self.edge_labels, self.owners, self.attributes
+
+    @property
     def capacity(self) -> int:
         """Padded number of nodes, n."""
         return self.mask.shape[1]

@@ -19,9 +19,17 @@ from graphwright.losses.relation_loss import relation_loss
 from graphwright.matching import Matcher
 from graphwright.models import GraphPredictor, Inputs, Predicted
 from graphwright.models.arithmetic import without_autocast
-from graphwright.settings import MATCHINGS, Run
+from graphwright.settings import MATCHINGS, Run, SlotKind
 from graphwright.settings.schema import ModelKind
-from graphwright.tasks import known_graphs, task_of
+from graphwright.tasks import Samples, known_graphs, task_of
+
+
+def training_data(run: Run) -> Samples:
+    """The samples that a run learns from, with what its slots ask for."""
+    data = task_of(run.task).data("train")
+    if run.model.slots is SlotKind.TOKENS:
+        data.owners = True
+    return data
 
 
 def build_matcher(run: Run) -> Matcher:

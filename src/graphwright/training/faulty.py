@@ -12,9 +12,9 @@ from torch import Tensor
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError
 from graphwright.models import Inputs
-from graphwright.settings import Run, SettingsError, SlotKind, Train
-from graphwright.tasks import Samples, task_of
-from graphwright.training.assembly import build
+from graphwright.settings import Run, SettingsError, Train
+from graphwright.tasks import Samples
+from graphwright.training.assembly import build, training_data
 from graphwright.training.schedule import order_of
 from graphwright.training.state import load_weights
 from graphwright.transport.checks import NotFiniteError
@@ -96,9 +96,7 @@ def replay(folder: Path, step: int) -> ReplayedBatch:
         run, reached = Run.model_validate(saved.facts["settings"]), int(saved.facts["progress"]["step"])
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder / 'checkpoints' / 'last.json'} holds no run: {error}") from error
-    data = task_of(run.task).data("train")
-    if run.model.slots is SlotKind.TOKENS:
-        data.owners = True
+    data = training_data(run)
     torch.manual_seed(run.train.seed)
     model = build(run)
     load_weights(saved, "model.", model)
@@ -112,7 +110,7 @@ def replay(folder: Path, step: int) -> ReplayedBatch:
             return ReplayedSample(index, epoch, size, edges, math.nan, math.nan, "the input is not finite")
         model.zero_grad()
         try:
-            result = model(inputs, target.mask, target.node_labels, target.edge_labels, target.owners)
+            result = model(inputs, *target.tensors)
             result.loss.backward()
         except NotFiniteError as error:
             return ReplayedSample(index, epoch, size, edges, math.nan, math.nan, str(error))

@@ -25,9 +25,9 @@ from graphwright.inference.export import provenance, sessions_of
 from graphwright.inference.model import find_model, load_model
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to
-from graphwright.settings import CONFIG, Clock, Run, SettingsError, SlotKind, Train, to_yaml
+from graphwright.settings import CONFIG, Clock, Run, SettingsError, Train, to_yaml
 from graphwright.tasks import Batches, Samples, resolve, task_of
-from graphwright.training.assembly import StepResult, build, term_names
+from graphwright.training.assembly import StepResult, build, term_names, training_data
 from graphwright.training.faulty import batch_indices, first_bad_input, leaps, usual_after
 from graphwright.training.log import Display, RunLog, Window
 from graphwright.training.optimizer import RATE_FACTOR, WeightAverage, build_optimizer
@@ -119,9 +119,7 @@ class Session:
         self.display = display if self.fabric.is_global_zero else Display.silent()
         torch.manual_seed(train.seed)
         task = task_of(run.task)
-        self.data = task.data("train")
-        if run.model.slots is SlotKind.TOKENS:
-            self.data.owners = True
+        self.data = training_data(run)
         self.validation = task.data("validation", limit=train.validation_samples)
         self.model = build(run, plan.library)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
@@ -314,8 +312,7 @@ class Session:
     def _gradient(self, inputs: Inputs, target: GraphBatch) -> tuple[StepResult, float]:
         """Forward, backward, clip; the norm is that before clipping, the same on every rank."""
         target = target.to(self.fabric.device)
-        tensors = (target.mask, target.node_labels, target.edge_labels, target.owners, target.attributes)
-        result: StepResult = self.wrapped(inputs_to(inputs, self.fabric.device), *tensors)
+        result: StepResult = self.wrapped(inputs_to(inputs, self.fabric.device), *target.tensors)
         self.optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(result.loss)
         norm = self.fabric.clip_gradients(

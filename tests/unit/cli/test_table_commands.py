@@ -15,6 +15,7 @@ from graphwright.cli.shared import take_overrides
 from graphwright.inference.model import load_model
 from graphwright.settings import load_run
 from graphwright.tasks import resolved
+from graphwright.training.assembly import TrainingModel
 from tiny_tables import rows, write_jsonl
 
 PAGE = Path(__file__).parents[3] / "docs" / "own-data.md"
@@ -156,6 +157,21 @@ def test_the_page_on_own_data_does_what_it_says(capsys):
         assert line in told
     graphs = [row["graph"] for row in json.loads(Path("graphs.json").read_text())]
     assert all({"x", "y"} <= set(node) for graph in graphs for node in graph["nodes"])
+
+
+def test_a_step_that_is_replayed_sees_the_numbers_of_nodes_as_training_did(monkeypatch):
+    numbers = write_jsonl(Path("pairs.jsonl"), rows(60, lambda at: {"attributes": [[1.0 * at]] * (3 + at % 3)}))
+    train(numbers, "--train.steps", "2")
+    seen, forward = [], TrainingModel.forward
+
+    def watched(self, inputs, *tensors):
+        seen.append(tensors[-1])
+        return forward(self, inputs, *tensors)
+
+    monkeypatch.setattr(TrainingModel, "forward", watched)
+    assert cli.main(["debug", "batch", "run", "1"]) == cli.DONE
+    assert seen
+    assert all(attributes is not None and attributes.shape[2] == 1 for attributes in seen)
 
 
 def test_numbers_of_nodes_go_from_the_file_to_the_answer(capsys):
