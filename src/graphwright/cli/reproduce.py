@@ -40,7 +40,7 @@ WIDE = 200
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "graphwright reproduce NAME... --scale smoke|cpu|paper [--seeds K] [--engine local|ray] [--jobs J] "
-        "[--dry-run]\n       graphwright reproduce [NAME...] --status [--scale SCALE]"
+        "[--records DIR] [--dry-run]\n       graphwright reproduce [NAME...] --status [--scale SCALE]"
     )
     parser.description = (
         "Train and evaluate everything that a table or figure of the paper needs, and write it beside "
@@ -69,6 +69,14 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", default=OUT, help="the results (default %(default)s)")
     parser.add_argument(
+        "--records",
+        type=Path,
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="take finished runs over from the records under a folder, such as docs/results; may be given again",
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="print the grid and the hours that it will take, and stop"
     )
     parser.add_argument("--status", action="store_true", help="print what is done, running, missing, and stop")
@@ -86,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDE
+    _take_over(arguments, console)
     if arguments.status:
         return _print_status(arguments, console)
     if not arguments.names:
@@ -99,6 +108,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _print_estimates(arguments, console)
     return _reproduce(arguments, console)
+
+
+def _take_over(arguments: argparse.Namespace, console: Console) -> None:
+    from graphwright.experiments import store_of, take_over
+
+    for folder in arguments.records:
+        taken = take_over(folder, store_of(arguments.out))
+        console.print(f"{taken} finished runs taken over from {folder}", markup=False)
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:

@@ -1,5 +1,6 @@
 """The paper's tables and figures: declarative grids to run records to tables and plots."""
 
+from graphwright.experiments.archive import take_over
 from graphwright.experiments.estimate import Estimate, estimates, measured_cost, wall_seconds
 from graphwright.experiments.examples import runs_wanted, write_examples
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand, grid_names, read_grid
@@ -50,6 +51,7 @@ __all__ = [
     "runs_wanted",
     "status",
     "store_of",
+    "take_over",
     "wall_seconds",
     "write_examples",
     "write_propositions",

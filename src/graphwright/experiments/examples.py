@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from graphwright.experiments.archive import RECORDS, pack_records
 from graphwright.experiments.figures import write_figure
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand
 from graphwright.experiments.job import RECORD, State, Store
@@ -14,13 +15,13 @@ from graphwright.experiments.reproduction import (
     PAGE,
     Report,
     Reproduced,
-    copy_records,
     page_folder,
     store_of,
     work_off,
 )
-from graphwright.experiments.table import RECORDS, measure
+from graphwright.experiments.table import measure
 from graphwright.files import SHIPPED_MODELS, write_json, write_text
+from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
 from graphwright.inference.export import run_record
 from graphwright.inference.model import SavedModel, load_model, shipped_names
@@ -52,7 +53,7 @@ def write_examples(
     interrupted = work_off(runs_wanted(grid, scale, store, seeds), store, engine, stopped, report)
     folder = page_folder(out, grid.name, scale)
     finished = {each.column: job for each in configurations if (job := _finished(each, store))}
-    copy_records([job.name for job in finished.values()], store, folder)
+    pack_records([job.name for job in finished.values()], store, folder)
     parts = [f"# {grid.title}, scale `{scale}`", grid.summary]
     for column in (each.column for each in configurations):
         if column in finished:
@@ -99,8 +100,9 @@ def _first_seed(configuration: Configuration) -> Configuration:
 
 
 def _finished(configuration: Configuration, store: Store) -> Path | None:
-    """The folder of the first finished run."""
-    return next((store.folder(job) for job in configuration.jobs if store.state(job) is State.DONE), None)
+    """The folder of the first finished run whose weights are here: of one that was taken over only figures are."""
+    folders = [store.folder(job) for job in configuration.jobs if store.state(job) is State.DONE]
+    return next((folder for folder in folders if checkpoints.exists(folder / "checkpoints" / "best")), None)
 
 
 def _shipped_source(name: str, folder: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphwright.experiments.grid import FigureKind, Grid, Scale
+from graphwright.experiments.table import Figure as Measured
 from graphwright.experiments.table import Row
 from graphwright.graphs.drawing import PALETTE, save_figure
 
@@ -67,10 +68,8 @@ def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], metric: s
         color = PALETTE[names.index(row.measured.configuration.method) % len(PALETTE)]
         measured = row.measured.figures.get(metric)
         if measured is not None:
-            error = [
-                [max(measured.mean - measured.interval.low, 0)],
-                [max(measured.interval.high - measured.mean, 0)],
-            ]
+            low, high = _spread(measured)
+            error = [[max(measured.mean - low, 0)], [max(high - measured.mean, 0)]]
             panel.barh(index, measured.mean, color=color, xerr=error, capsize=3, height=0.7)
             panel.plot(
                 measured.seeds,
@@ -90,6 +89,13 @@ def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], metric: s
     panel.grid(axis="x", alpha=0.3)
 
 
+def _spread(measured: Measured) -> tuple[float, float]:
+    """The interval of a figure; where there is none, its seeds' least and largest mean."""
+    if measured.interval is None:
+        return min(measured.seeds), max(measured.seeds)
+    return measured.interval.low, measured.interval.high
+
+
 def _frontier(grid: Grid, rows: Sequence[Row]) -> Drawing:  # noqa: ARG001
     """Edit distance against training seconds per sample, a line through what nothing of its method dominates."""
     from matplotlib.figure import Figure
@@ -103,8 +109,7 @@ def _frontier(grid: Grid, rows: Sequence[Row]) -> Drawing:  # noqa: ARG001
             if "seconds_per_sample" in row.measured.training and "aligned_edit" in row.measured.figures
         ]
         for x, y, row in points:
-            spread = row.measured.figures["aligned_edit"].interval
-            panel.plot([x, x], [spread.low, spread.high], color=color, linewidth=1, alpha=0.6)
+            panel.plot([x, x], _spread(row.measured.figures["aligned_edit"]), color=color, linewidth=1, alpha=0.6)
             panel.annotate(
                 row.measured.configuration.method.removeprefix(series).strip(" ,"),
                 (x, y),
@@ -147,8 +152,10 @@ def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
         xs = [row.measured.configuration.x for row in line]
         figures = [row.measured.figures["aligned_edit"] for row in line]
         panel.plot(xs, [figure.mean for figure in figures], f"{marker}-", color=color, label=series)
-        low, high = ([getattr(figure.interval, end) for figure in figures] for end in ("low", "high"))
-        panel.fill_between(xs, low, high, color=color, alpha=0.15, linewidth=0)
+        spreads = [_spread(figure) for figure in figures]
+        panel.fill_between(
+            xs, [low for low, _ in spreads], [high for _, high in spreads], color=color, alpha=0.15, linewidth=0
+        )
     for method, cells in (grid.printed | grid.beside).items():
         order = {column.name: at for at, column in enumerate(grid.columns)}
         names = sorted(cells, key=lambda name: order[name])

@@ -52,7 +52,7 @@ class Changes(Settings):
 
 
 class Column(Settings):
-    """A task. start: for every scale a preset; at: changes for one scale."""
+    """A task. start: a preset for every scale that has it; at: changes for one scale."""
 
     name: str
     start: dict[Scale, str]
@@ -65,7 +65,7 @@ class Method(Changes):
     """A row, or with `vary` one for every combination of the values given, whose names fill in `name`.
 
     series: what a figure joins with a line. baseline: an untrained method instead of a run. only: the columns that
-    it has, all by default. paper: whether the paper has it.
+    it has, all by default. scales: those that have it, all by default. paper: whether the paper has it.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Method(Changes):
     baseline: str | None = None
     vary: dict[str, tuple[Value, ...]] = Field(default_factory=dict)
     only: tuple[str, ...] | None = None
+    scales: tuple[Scale, ...] | None = None
     paper: bool = True
     at: dict[Scale, Changes] = Field(default_factory=dict)
 
@@ -121,10 +122,9 @@ class Grid(Settings):
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         columns = {column.name for column in self.columns}
-        for column in self.columns:
-            missing = set(self.scales) - set(column.start)
-            if missing:
-                raise ValueError(f"column {column.name} has no start at scale {sorted(missing)[0]}")
+        for scale in self.scales:
+            if not any(scale in column.start for column in self.columns):
+                raise ValueError(f"no column has a start at scale {scale}")
         for method in self.methods:
             unknown = set(method.only or ()) - columns
             if unknown:
@@ -225,8 +225,10 @@ def expand(grid: Grid, scale: Scale, seeds: int | None = None) -> list[Configura
     return [
         _configuration(grid, plan, scale, column, method, name, varied, count)
         for column in grid.columns
+        if scale in column.start
         for method in grid.methods
-        if method.only is None or column.name in method.only
+        if (method.only is None or column.name in method.only)
+        and (method.scales is None or scale in method.scales)
         for name, varied in method.rows()
     ]
 

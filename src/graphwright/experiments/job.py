@@ -17,6 +17,7 @@ from graphwright.baselines import BASELINES, BarycentreSettings, NearestSettings
 from graphwright.files import is_locked, lock_folder, sha256_of
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import Run, TaskSettings
+from graphwright.settings.choices import MATCHINGS
 from graphwright.tasks.molecules.prepare.folder import MANIFEST
 
 FORMAT = 4
@@ -70,6 +71,9 @@ def _section_identity(run: Run, name: str) -> dict[str, Any]:
     given: dict[str, Any] = TypeAdapter(type(section)).dump_python(
         section, mode="json", exclude_defaults=True, exclude=WITHOUT_EFFECT.get(name)
     )
+    reads = MATCHINGS[run.matching.kind].reads if name == "matching" else None
+    if reads is not None:  # what is meant for other matchings changes nothing
+        given = {key: value for key, value in given.items() if key in reads | {"kind"}}
     further: dict[str, Any] = given.pop("further", {})
     return given | further
 

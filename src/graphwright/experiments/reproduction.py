@@ -10,10 +10,11 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Protocol
 
+from graphwright.experiments.archive import pack_records
 from graphwright.experiments.figures import draw_grid, write_figure
 from graphwright.experiments.grid import Configuration, Grid, Scale, expand
-from graphwright.experiments.job import FAILURE, RECORD, Job, State, Store
-from graphwright.experiments.table import RECORDS, Measured, markdown, measure, rows_of, write_csv
+from graphwright.experiments.job import FAILURE, Job, State, Store
+from graphwright.experiments.table import Measured, markdown, measure, rows_of, write_csv
 from graphwright.experiments.work import Outcome, run_jobs
 from graphwright.files import write_json, write_text
 from graphwright.parallel import Engine, Stopped
@@ -131,22 +132,11 @@ def reproduce(
 
 def write_page(grid: Grid, scale: Scale, measured: Sequence[Measured], store: Store, folder: Path) -> None:
     """README.md, table.csv, figure.png, figure.svg and records/, self-contained: the folder can be moved."""
-    copy_records([key for each in measured for key in each.keys], store, folder)
+    pack_records([key for each in measured for key in each.keys], store, folder)
     rows = rows_of(grid, measured)
     write_csv(folder / "table.csv", grid, rows)
     write_figure(folder, draw_grid(grid, scale, rows))
     write_text(folder / PAGE, markdown(grid, scale, rows))
-
-
-def copy_records(keys: Sequence[str], store: Store, folder: Path) -> None:
-    """The records of some jobs beside a page, and no others."""
-    records = folder / RECORDS
-    records.mkdir(parents=True, exist_ok=True)
-    for stale in records.glob("*.json"):
-        if stale.stem not in keys:
-            stale.unlink()
-    for key in keys:
-        write_text(records / f"{key}.json", (store.root / key / RECORD).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

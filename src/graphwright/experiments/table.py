@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from graphwright.experiments.archive import RECORDS
 from graphwright.experiments.grid import Configuration, Grid, Scale
 from graphwright.experiments.job import SAMPLES, Job, State, Store
 from graphwright.files import replacing
@@ -22,10 +23,10 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean over seeds and samples, its 95 % interval, and the mean of every seed."""
+    """A mean over seeds and samples, its 95 % interval where the samples are known, and the mean of every seed."""
 
     mean: float
-    interval: Interval
+    interval: Interval | None
     seeds: tuple[float, ...]
 
 
@@ -51,15 +52,33 @@ def measure(configuration: Configuration, store: Store, further: Sequence[str] =
     """The figures of a configuration's finished jobs, those of `further` metrics beside the paper's."""
     finished = [job for job in configuration.jobs if store.state(job) is State.DONE]
     missing = tuple(_excuse(job, store) for job in configuration.jobs if job not in finished)
-    tables = [read_samples(store.folder(job) / SAMPLES) for job in finished]
-    figures = {}
-    for name in (*SHOWN, *further):
-        if tables and all(name in table.values for table in tables):
-            values = np.stack([table.values[name] for table in tables])
-            figures[name] = figure(values * METRICS[name].scale, tables[0].groups)
+    names = (*SHOWN, *further)
+    known = all((store.folder(job) / SAMPLES).is_file() for job in finished)
+    figures = (_figures_of_samples if known else _figures_of_records)(finished, store, names)
     keys = tuple(job.key for job in finished)
     progress = tuple(_progress(job, store) for job in finished)
     return Measured(configuration, figures, _training(finished, store), keys, missing, progress)
+
+
+def _figures_of_samples(jobs: Sequence[Job], store: Store, names: Sequence[str]) -> dict[str, Figure]:
+    tables = [read_samples(store.folder(job) / SAMPLES) for job in jobs]
+    figures = {}
+    for name in names:
+        if tables and all(name in table.values for table in tables):
+            values = np.stack([table.values[name] for table in tables])
+            figures[name] = figure(values * METRICS[name].scale, tables[0].groups)
+    return figures
+
+
+def _figures_of_records(jobs: Sequence[Job], store: Store, names: Sequence[str]) -> dict[str, Figure]:
+    """Means alone: records that were committed before their samples were have no more."""
+    tests = [(store.record(job) or {})["test"] for job in jobs]
+    seeds = {name: tuple(float(test[name]) for test in tests if name in test) for name in names}
+    return {
+        name: Figure(float(np.mean(values)), None, values)
+        for name, values in seeds.items()
+        if len(values) == len(jobs)
+    }
 
 
 def _progress(job: Job, store: Store) -> tuple[tuple[float, float], ...]:
@@ -131,8 +150,6 @@ def figure(values: NDArray[np.float64], groups: NDArray[np.int64], seed: int = 0
 
 BAR = r"\|"
 """A bar within a cell."""
-RECORDS = "records"
-"""The folder of the records beside a table."""
 SHOWN = ("aligned_edit", "aligned_exact", "edit", "isomorphic")
 """The paper's own diagnostic first, then the true figures; a grid may name further metrics."""
 METRIC = (
@@ -142,8 +159,9 @@ METRIC = (
     "Methods that give graphs without slots have only these."
 )
 INTERVALS = (
-    "In brackets the 95 % interval of the mean, by drawing seeds and test samples anew, then the mean of every "
-    "seed. With two or three seeds the interval says little of the variation between seeds."
+    "In brackets the 95 % interval of the mean, by drawing seeds and test samples anew (none where only the "
+    "record of a run is left), then the mean of every seed. With two or three seeds the interval says little of "
+    "the variation between seeds."
 )
 
 
@@ -252,7 +270,9 @@ def _relaxation(configuration: Configuration) -> str:
 def _cell(figure: Figure | None) -> str:
     if figure is None:
         return ""
-    shown = f"{figure.mean:.2f} ({figure.interval.low:.2f} to {figure.interval.high:.2f})"
+    shown = f"{figure.mean:.2f}"
+    if figure.interval is not None:
+        shown += f" ({figure.interval.low:.2f} to {figure.interval.high:.2f})"
     return shown if len(figure.seeds) == 1 else f"{shown}; {', '.join(f'{seed:.2f}' for seed in figure.seeds)}"
 
 
@@ -312,7 +332,9 @@ def _facts(row: Row) -> dict[str, object]:
     if row.printed is not None:
         facts["printed_edit"], facts["printed_isomorphic"] = row.printed
     for name, figure in measured.figures.items():
-        facts |= {name: figure.mean, f"{name}_low": figure.interval.low, f"{name}_high": figure.interval.high}
+        facts[name] = figure.mean
+        if figure.interval is not None:
+            facts |= {f"{name}_low": figure.interval.low, f"{name}_high": figure.interval.high}
         facts[f"{name}_seeds"] = " ".join(f"{seed:g}" for seed in figure.seeds)
     training = dict(measured.training)
     if "seconds" in training:

@@ -73,7 +73,7 @@ def perform(job: Job, folder: Path, threads: int = 0) -> None:
             raise
         _write_samples(folder / SAMPLES, done.report)
         # Last: a record says that everything else is there.
-        write_json(folder / RECORD, {"key": job.key, "format": FORMAT, **done.record})
+        write_json(folder / RECORD, {"key": job.key, "format": FORMAT, "samples": job.samples, **done.record})
 
 
 def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:

@@ -50,6 +50,8 @@ class Matcher(nn.Module):
 
     keeps_order: ClassVar[bool] = False
     """Whether slot i always stands for node i, so that a task must put them into an order."""
+    reads: ClassVar[frozenset[str] | None] = None
+    """Settings of `matching` that its plans depend on, beside its kind; None: any of them may count."""
 
     @classmethod
     def check(cls, run: Run) -> None:
@@ -102,6 +104,8 @@ class SolverMatcher(Matcher):
 class MirrorMatcher(SolverMatcher):
     """Mirror descent."""
 
+    reads = frozenset({"tau", "outer", "inner"})
+
     @classmethod
     def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Self:  # noqa: ARG003
         matching = run.matching
@@ -115,6 +119,8 @@ class MirrorMatcher(SolverMatcher):
 @MATCHINGS.register("conditional_gradient")
 class ConditionalGradientMatcher(SolverMatcher):
     """Any2Graph's solver, from one start or several."""
+
+    reads = frozenset({"steps", "starts"})
 
     @classmethod
     def check(cls, run: Run) -> None:
@@ -140,6 +146,8 @@ class ConditionalGradientMatcher(SolverMatcher):
 @MATCHINGS.register("labels")
 class LabelMatcher(Matcher):
     """Exact assignment on presence and node labels alone; edges do not count."""
+
+    reads = frozenset()
 
     def __init__(self, loss: LossSettings) -> None:
         super().__init__()
@@ -186,6 +194,7 @@ class OrderMatcher(SolverMatcher):
     """No matching at all: the data's own order."""
 
     keeps_order = True
+    reads = frozenset()
 
     @classmethod
     def check(cls, run: Run) -> None:

@@ -71,9 +71,11 @@ class EncoderChoice(Protocol):
 
 
 class MatchingChoice(Protocol):
-    """What settings must know of a matching. keeps_order: whether slot i always stands for node i."""
+    """What settings must know of a matching. keeps_order: whether slot i always stands for node i. reads: the
+    settings of `matching` that its plans depend on; None: any."""
 
     keeps_order: bool
+    reads: frozenset[str] | None
 
     def check(self, run: Run, /) -> None:
         """Refuse, with a ValueError that names the settings by their keys, a run that it does not go with."""

@@ -27,7 +27,7 @@ def of_the_paper(name, scale):
     return [each for each in expand(read_grid(name), scale) if each.paper and each.trained]
 
 
-@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.PAPER])
 @pytest.mark.parametrize(("name", "count"), [("frontier", 14), ("scaling", 24), ("table2", 15), ("table1", 12)])
 def test_grids_expand_to_the_configurations_of_the_paper(name, count, scale):
     configurations = of_the_paper(name, scale)
@@ -137,8 +137,36 @@ def test_table2_reads_the_swapped_orders_as_the_specification_says():
     assert losses["J_b(T; A*, f)"].reading == "role_preserving"
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison", "tokens"])
-def test_all_runs_of_a_cpu_comparison_have_the_same_wall_time_threads_and_seeds(name):
+CPU_COLUMNS = {
+    "table1": ["Coloring 10", "Coloring 20", "MS2Scaffold", "QM9", "Fingerprint2Mol"],
+    "table2": ["Coloring 10", "Coloring 20", "MS2Scaffold", "QM9"],
+    "frontier": ["Coloring 20"],
+    "scaling": ["N = 10", "N = 20", "N = 30", "N = 40"],
+}
+
+
+@pytest.mark.parametrize("name", list(CPU_COLUMNS))
+def test_the_cpu_scale_has_the_tasks_that_its_columns_are_called_by(name):
+    cells = expand(read_grid(name), Scale.CPU)
+    assert list(dict.fromkeys(each.column for each in cells)) == CPU_COLUMNS[name]
+    for each in cells:
+        task = each.jobs[0].run.task
+        capacity = {"MS2Scaffold": 32, "QM9": 9, "Fingerprint2Mol": 32}.get(each.column)
+        assert task.capacity == (capacity or int(each.column.rpartition(" ")[2]))
+
+
+def test_coloring_in_the_tables_and_in_scaling_is_that_of_the_comparison():
+    """One run serves all of them."""
+    keys = {job.key for each in expand(read_grid("comparison"), Scale.CPU) for job in each.jobs}
+    methods = ("Any2Graph", "Any2Graph + Matcher", "Mirror descent", "J(T; f, A*)", "Mirror", "Matcher, eps")
+    for name, columns in CPU_COLUMNS.items():
+        for each in expand(read_grid(name), Scale.CPU):
+            if name != "frontier" and each.column in (*columns[:2], "Coloring 20") and each.method in methods:
+                assert keys.issuperset(job.key for job in each.jobs), (name, each.column, each.method)
+
+
+@pytest.mark.parametrize("name", [*CPU_COLUMNS, "comparison", "tokens"])
+def test_all_runs_of_a_cpu_comparison_have_the_same_processor_time_threads_and_seeds(name):
     """Those of a column: what is compared with each other."""
     columns = {}
     for each in expand(read_grid(name), Scale.CPU):
@@ -147,12 +175,11 @@ def test_all_runs_of_a_cpu_comparison_have_the_same_wall_time_threads_and_seeds(
     assert columns
     for runs in columns.values():
         assert len({(run.minutes, run.threads, run.batch_size, run.steps, run.epochs) for run in runs}) == 1
-        assert {run.seed for run in runs} == {0, 1}
-    if name not in ("comparison", "tokens"):  # their columns are not compared with each other
-        assert len({runs[0].minutes for runs in columns.values()}) == 1
+        assert {run.clock for run in runs} == {"processor"}
+        assert {run.seed for run in runs} == ({0} if name == "frontier" else {0, 1})
 
 
-def test_the_cpu_scale_fits_eight_hours_of_two_cores():
+def test_the_cpu_scale_fits_six_and_a_half_hours_of_two_cores():
     """Budgets alone: each run's minutes, one core each, and a minute for its start and its evaluation."""
     jobs = {
         job.key: job
@@ -161,7 +188,7 @@ def test_the_cpu_scale_fits_eight_hours_of_two_cores():
         if each.trained
         for job in each.jobs
     }
-    assert sum((job.run.train.minutes + 1) / 60 for job in jobs.values()) / 2 < 8.0
+    assert sum((job.run.train.minutes + 1) / 60 for job in jobs.values()) / 2 < 6.5
 
 
 def test_the_number_of_seeds_can_be_chosen():
@@ -235,6 +262,27 @@ scales: {smoke: {seeds: 1, samples: 2}}
 """
 
 
+COLUMN = "[{name: own, start: {smoke: coloring4-cpu}}]"
+
+
+def test_a_column_and_a_method_are_left_out_where_a_scale_does_not_have_them(tmp_path):
+    path = tmp_path / "own.yaml"
+    both = GOOD.replace("{smoke:", "{cpu: {seeds: 1, samples: 2}, smoke:")
+    both = both.replace("[Coloring 10]", f"[Coloring 10, {COLUMN[1:-1]}]")
+    path.write_text(
+        both.replace("methods: [", "methods: [{name: few, scales: [cpu], set: {matching.kind: mirror}}, ")
+    )
+    grid = parse_grid("own", path)
+    assert [(each.column, each.method) for each in expand(grid, Scale.SMOKE)] == [
+        ("Coloring 10", "learned"),
+        ("own", "learned"),
+    ]
+    assert [(each.column, each.method) for each in expand(grid, Scale.CPU)] == [
+        ("Coloring 10", "few"),
+        ("Coloring 10", "learned"),
+    ]
+
+
 def test_a_grid_of_ones_own_takes_shared_columns_and_settings(tmp_path):
     path = tmp_path / "own.yaml"
     path.write_text(GOOD)
@@ -260,6 +308,10 @@ def test_a_grid_of_ones_own_takes_shared_columns_and_settings(tmp_path):
         (GOOD + "beside: {learned: {Coloring 10: [1, 2]}}", "beside learned is a method"),
         (GOOD.replace("name: learned,", "name: learned, only: [Nowhere],"), "names the column Nowhere"),
         (GOOD.replace("{smoke:", "{smoke: {seeds: 1, samples: 2}, papers:"), "scales"),
+        (
+            GOOD.replace("{smoke:", "{cpu: {seeds: 1, samples: 2}, smoke:").replace("[Coloring 10]", COLUMN),
+            "scale cpu",
+        ),
         (GOOD + "colour: red", "colour"),
     ],
 )

@@ -56,6 +56,18 @@ def test_a_key_is_of_everything_that_changes_the_result_and_of_nothing_else():
     assert len(others | {JOB.key}) == 6
 
 
+def test_settings_of_other_matchings_change_no_key():
+    def key(kind, **matching):
+        return Job(tiny_settings(matching={"kind": kind, **matching}, train=STEPS), samples=5).key
+
+    for kind in ("mirror", "conditional_gradient", "labels", "order"):
+        assert key(kind, temperature=0.5, dimension=16, plan="rounded") == key(kind)
+    assert key("learned", temperature=0.5) != key("learned")
+    assert key("mirror", inner=7) != key("mirror")
+    assert key("conditional_gradient", starts=2) != key("conditional_gradient")
+    assert key("conditional_gradient", inner=7) == key("conditional_gradient")
+
+
 DEFAULTS = (4, "2fa75a3d77a06689")
 """The format and the SHA-256 of every default setting."""
 
