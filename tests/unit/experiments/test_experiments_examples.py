@@ -32,7 +32,7 @@ def written(tmp_path, monkeypatch):
 def test_under_a_shipped_models_drawing_it_is_said_what_that_model_is(written, tmp_path):
     page = written()
     assert "by the shipped model `coloring10`, no run of this grid: " in page
-    for name in ("coloring10", "ms2scaffold", "qm9"):
+    for name in ("coloring10", "ms2scaffold", "fingerprint2molecule"):
         assert f"[its record](records/{name}.json)" in page
         record = json.loads((tmp_path / "examples-cpu" / "records" / f"{name}.json").read_text())
         assert f"{record['progress']['step']:,} steps of {record['settings']['train']['batch_size']}" in page
@@ -40,13 +40,15 @@ def test_under_a_shipped_models_drawing_it_is_said_what_that_model_is(written, t
     assert GRID.scales[Scale.CPU].differs[0] not in page
 
 
-def test_what_differs_is_said_of_the_grids_own_runs_alone(written, tmp_path):
+def test_what_differs_is_said_of_the_grids_own_runs_alone(written, tmp_path, monkeypatch):
     store, job = store_of(tmp_path), expand(GRID, Scale.CPU)[0].jobs[0]
     store.folder(job).mkdir(parents=True)
     (store.folder(job) / "record.json").write_text("{}")
+    assert "by the shipped model `coloring10`" in written()  # a record alone draws nothing
+    monkeypatch.setattr(examples.checkpoints, "exists", lambda path: path.name == "best")
     page = written()
     assert f"[record](records/{job.key}.json)" in page
     assert "`coloring10`" not in page
-    assert "by the shipped model `qm9`" in page
+    assert "by the shipped model `fingerprint2molecule`" in page
     assert "## What differs from the paper (Coloring 10)" in page
     assert GRID.scales[Scale.CPU].differs[0] in page
