@@ -39,8 +39,9 @@ WIDE = 200
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "graphwright reproduce NAME... --scale smoke|cpu|paper [--seeds K] [--engine local|ray] [--jobs J] "
-        "[--records DIR] [--dry-run]\n       graphwright reproduce [NAME...] --status [--scale SCALE]"
+        "graphwright reproduce NAME... --scale smoke|cpu|paper [--seeds K] [--column NAME] "
+        "[--engine local|ray] [--jobs J] [--records DIR] [--dry-run]\n"
+        "       graphwright reproduce [NAME...] --status [--scale SCALE]"
     )
     parser.description = (
         "Train and evaluate everything that a table or figure of the paper needs, and write it beside "
@@ -58,6 +59,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--scale", choices=SCALES, help="smoke: minutes; cpu: hours of two cores; paper: its presets"
     )
     parser.add_argument("--seeds", type=int, metavar="K", help="runs of every configuration (default: the grid's)")
+    parser.add_argument(
+        "--column",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help='only the runs of a column, such as "Coloring 10"; may be given again (default: of all)',
+    )
     parser.add_argument(
         "--engine",
         choices=["local", "ray"],
@@ -91,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = [name for name in arguments.names if name not in (*NAMES, "all")]
     if unknown:
         raise ValueError(f"there is no experiment {unknown[0]!r}: they are {', '.join(NAMES)}, or all")
+    _check_columns(arguments)
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDE
@@ -108,6 +117,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _print_estimates(arguments, console)
     return _reproduce(arguments, console)
+
+
+def _check_columns(arguments: argparse.Namespace) -> None:
+    """Refuse a column that nothing named has."""
+    if not arguments.column:
+        return
+    from graphwright.experiments import read_grid
+
+    grids = [read_grid(name) for name in _names(arguments) if name != "propositions"]
+    known = list(dict.fromkeys(column.name for grid in grids for column in grid.columns))
+    for name in arguments.column:
+        if name not in known:
+            raise ValueError(f"there is no column {name!r}: they are {', '.join(known)}")
 
 
 def _take_over(arguments: argparse.Namespace, console: Console) -> None:
@@ -169,6 +191,7 @@ def _reproduce_grid(
             arguments.out,
             engine,
             seeds=arguments.seeds,
+            columns=arguments.column,
             stopped=lambda: interrupts.pending,
             report=lambda progress: _show(console, name, progress),
         )
@@ -262,6 +285,8 @@ def _print_estimates(arguments: argparse.Namespace, console: Console) -> int:
     count, threads = 1, 1
     for name in names:
         own = _to_run(name, scale, store, arguments.seeds)
+        if arguments.column:
+            own = [each for each in own if each.column in arguments.column]
         if not own:
             console.print(f"{name} at scale {scale}: a page without runs of its own")
             continue

@@ -43,6 +43,7 @@ def write_examples(
     engine: Engine,
     *,
     seeds: int | None = None,
+    columns: Sequence[str] = (),
     stopped: Stopped,
     report: Report,
 ) -> Reproduced:
@@ -50,7 +51,8 @@ def write_examples(
     store = store_of(out)
     configurations = expand(grid, scale, seeds)
     shipped = _shipped(configurations, scale)
-    interrupted = work_off(runs_wanted(grid, scale, store, seeds), store, engine, stopped, report)
+    wanted = [each for each in runs_wanted(grid, scale, store, seeds) if not columns or each.column in columns]
+    interrupted = work_off(wanted, store, engine, stopped, report)
     folder = page_folder(out, grid.name, scale)
     finished = {each.column: job for each in configurations if (job := _finished(each, store))}
     pack_records([job.name for job in finished.values()], store, folder)

@@ -27,7 +27,7 @@ RUNS = "runs"
 
 @dataclass(frozen=True)
 class Reproduced:
-    """Where the page is, how every configuration came out, and whether somebody stopped it before its end."""
+    """Where the page is, how what was asked for came out, and whether somebody stopped it before its end."""
 
     folder: Path
     measured: list[Measured]
@@ -117,17 +117,22 @@ def reproduce(
     engine: Engine,
     *,
     seeds: int | None = None,
+    columns: Sequence[str] = (),
     stopped: Stopped = lambda: False,
     report: Report = _unheard,
 ) -> Reproduced:
-    """Do every job that has no record yet, then write table, CSV, figure and records, of what there is."""
+    """Do every job that has no record yet, then write table, CSV, figure and records, of what there is.
+
+    columns: of which jobs are done, all if none is named; the page has every column all the same.
+    """
     store = store_of(out)
     configurations = expand(grid, scale, seeds)
-    interrupted = work_off(configurations, store, engine, stopped, report)
+    wanted = [each for each in configurations if not columns or each.column in columns]
+    interrupted = work_off(wanted, store, engine, stopped, report)
     measured = [measure(configuration, store, grid.further_metrics) for configuration in configurations]
     folder = page_folder(out, grid.name, scale)
     write_page(grid, scale, measured, store, folder)
-    return Reproduced(folder, measured, interrupted)
+    return Reproduced(folder, [each for each in measured if each.configuration in wanted], interrupted)
 
 
 def write_page(grid: Grid, scale: Scale, measured: Sequence[Measured], store: Store, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """`graphwright reproduce` as a person types it: words, exit codes, what is printed."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,11 @@ from graphwright.experiments.job import lock_job
         (["reproduce", "table3", "--scale", "smoke"], "no experiment 'table3'"),
         (["reproduce", "table1", "--scale", "smoke", "--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["reproduce", "table1", "--scale", "smoke", "--seeds", "-1"], "--seeds must be at least 1, got -1"),
+        (
+            ["reproduce", "table2", "--scale", "smoke", "--column", "Coloring"],
+            "no column 'Coloring': they are Color",
+        ),
+        (["reproduce", "--status", "--records", "/nowhere"], "/nowhere is no folder of records"),
     ],
 )
 def test_what_cannot_be_done_is_refused(words, complaint, capsys):
@@ -115,6 +121,24 @@ def test_dry_run_prints_the_grid_and_the_hours_and_trains_nothing(tmp_path, caps
     assert f"{len(configurations)} configurations, {distinct} jobs left" in printed
     assert "hours with 2 at a time" in printed
     assert not (tmp_path / "runs").exists()
+
+
+def test_only_the_runs_of_a_column_that_is_named_are_made(tmp_path, capsys, monkeypatch):
+    begun = []
+    monkeypatch.setattr(work, "perform", lambda job, *_: begun.append(job) or job_is_done(job, tmp_path))
+    words = ["reproduce", "table2", "--scale", "smoke", "--out", str(tmp_path), "--jobs", "1"]
+    assert cli.main([*words, "--column", "Coloring 20"]) == cli.DONE
+    own = [each for each in expand(read_grid("table2"), Scale.SMOKE) if each.column == "Coloring 20"]
+    assert [job.key for job in begun] == [each.jobs[0].key for each in own]
+    assert "missing" not in capsys.readouterr().err
+    page = (tmp_path / "table2-smoke" / "README.md").read_text()
+    assert "## MS2Scaffold" in page
+
+
+def job_is_done(job: Job, out: Path) -> None:
+    folder = store_of(out).folder(job)
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text('{"test": {}}')
 
 
 def test_failures_are_named_and_the_rest_is_written(tmp_path, capsys, monkeypatch):
