@@ -1,6 +1,12 @@
 """From a prediction's logits to graphs."""
 
-from graphwright.decoding.candidates import Candidate, Candidates, plain_candidates, valid_candidates
+from graphwright.decoding.candidates import (
+    Candidate,
+    Candidates,
+    agreed_candidates,
+    plain_candidates,
+    valid_candidates,
+)
 from graphwright.decoding.slots import Assignment, Slots, SlotScores, decode, harden, slot_scores
 from graphwright.decoding.valence import Formula, FormulaRule
 from graphwright.decoding.valid import NoMoleculeError, ValidDecoding, decode_valid
@@ -15,6 +21,7 @@ __all__ = [
     "SlotScores",
     "Slots",
     "ValidDecoding",
+    "agreed_candidates",
     "decode",
     "decode_valid",
     "harden",

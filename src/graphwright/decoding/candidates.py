@@ -19,6 +19,10 @@ LOOKED_AT = 2000
 """Assignments: a trained model's ten best graphs are among the first few dozen."""
 
 
+SMALLEST = 1e-30
+"""Probability of a graph, at least: one view alone cannot rule it out."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A graph that a prediction may mean.
@@ -27,7 +31,8 @@ class Candidate:
     probability: that the model's independent decisions, drawn at random, give this graph, over all assignments
     to the slots that were met; a lower bound, since there may be others. It is small for large graphs, where many
     decisions are taken, even when each is nearly certain. Of a graph recognised as a whole it is that among all
-    that the model knows and a formula allows, and log_score its logarithm.
+    that the model knows and a formula allows, and log_score its logarithm; of one on which several views agree,
+    the geometric mean of theirs.
     share: its part of the candidates' probability; these sum to one, and say how sure the choice among them is.
     proved: no graph that does not come before it has a higher score.
     checked: whether its input, computed from the graph, is the one that was given; None where nobody looked.
@@ -68,6 +73,43 @@ def plain_candidates(
     if looked_at < 1:
         raise ValueError(f"at least 1 assignment must be looked at, got {looked_at}")
     return [most_probable(scores, vocabulary, count, looked_at) for scores in slot_scores(prediction, vocabulary)]
+
+
+NAMED = 10
+"""Graphs that every view names: with one each the truth is lost where no view has it first."""
+LOOKED_AT_IN_VIEWS = 200
+"""Assignments of each view, so that an answer depends neither on how many are asked for nor on who asks."""
+
+
+def agreed_candidates(predictions: Sequence[Prediction], vocabulary: Vocabulary, count: int) -> list[Candidates]:
+    """For every sample the `count` graphs that several predictions of it, from views of one input, agree on best.
+
+    Every view names its likeliest graphs; the mean of their log-probabilities over the views is the score, and its
+    exponential the probability. To a graph that it does not name a view gives no more than to the last it names.
+    """
+    named = [
+        plain_candidates(prediction, vocabulary, NAMED, looked_at=LOOKED_AT_IN_VIEWS) for prediction in predictions
+    ]
+    return [_agreed(views, count) for views in zip(*named, strict=True)]
+
+
+def _agreed(views: Sequence[Candidates], count: int) -> Candidates:
+    start = time.perf_counter()
+    distinct = DistinctGraphs()
+    indices = [[distinct.add(candidate.graph) for candidate in view.candidates] for view in views]
+    log_probabilities = np.empty((len(views), len(distinct.graphs)))
+    for row, view, chosen in zip(log_probabilities, views, indices, strict=True):
+        given = np.array([candidate.probability for candidate in view.candidates])
+        row[:] = np.log(max(min(given.min(), 1 - given.sum()), SMALLEST))
+        row[chosen] = np.log(np.maximum(given, SMALLEST))
+    scores = log_probabilities.mean(0)
+    order = np.argsort(-scores, kind="stable")[:count]
+    shares = np.exp(scores[order] - np.logaddexp.reduce(scores[order]))
+    found = tuple(
+        Candidate(distinct.graphs[at], float(scores[at]), float(np.exp(scores[at])), float(share), proved=False)
+        for at, share in zip(order, shares, strict=True)
+    )
+    return Candidates(found, time.perf_counter() - start + sum(view.seconds for view in views))
 
 
 def most_probable(

@@ -33,6 +33,7 @@ from graphwright.experiments.job import (
 from graphwright.files import replacing, write_json
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference import evaluate_saved
+from graphwright.inference.decoders import PLAIN
 from graphwright.inference.export import commit, hardware, run_record
 from graphwright.inference.model import SavedModel, load_model
 from graphwright.metrics import METRICS, Report, evaluate_graphs
@@ -84,7 +85,8 @@ def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
         trained = train(with_threads(job.run, threads), folder, resume=resume)
     model = load_model(str(folder))
     begun = perf_counter()
-    result = evaluate_saved(aligned_by_J(model), at_most=job.samples)
+    # What was learned, slot by slot: other decoders would hide the difference between two ways to learn.
+    result = evaluate_saved(aligned_by_J(model), at_most=job.samples, decode=PLAIN)
     seconds = perf_counter() - begun
     progress = trained.progress
     training = {

@@ -1,15 +1,21 @@
-"""How logits become graphs: by thresholds, the likeliest valid molecules, known graphs, or checked ones."""
+"""How logits become graphs: by thresholds, by several views, as valid molecules, known or checked graphs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from graphwright.decoding.candidates import LOOKED_AT, Candidates, plain_candidates, valid_candidates
+from graphwright.decoding.candidates import (
+    LOOKED_AT,
+    Candidates,
+    agreed_candidates,
+    plain_candidates,
+    valid_candidates,
+)
 from graphwright.decoding.valence import Formula
 from graphwright.graphs import Prediction, Vocabulary
 from graphwright.graphs.molecules import BONDS
@@ -25,15 +31,8 @@ Bounds = Sequence[Formula | None]
 class Ranking(Protocol):
     """From logits to graphs, for every sample at least one, the best first."""
 
-    def __call__(
-        self,
-        prediction: Prediction,
-        vocabulary: Vocabulary,
-        formulas: Bounds | None,
-        inputs: Inputs | None = None,
-        /,
-    ) -> list[Candidates]:
-        """With formulas if there are any, and the inputs if answers are to be checked against them."""
+    def __call__(self, prediction: Prediction, formulas: Bounds | None, inputs: Inputs, /) -> list[Candidates]:
+        """With formulas if there are any, and the inputs that were predicted from."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +67,22 @@ class Question:
     """What is to be decoded into up to `count` graphs a sample, and what a decoder may look at besides.
 
     formulas: for every sample one that its graph obeys, or None. known: graphs to choose from, if it does.
-    checking, inputs: what says whether a graph has the input that was given, and the inputs.
+    inputs: what was given, which `task` may check a graph against. views: predictions from other views of it.
     """
 
     prediction: Prediction
-    vocabulary: Vocabulary
+    task: Task
     count: int
     effort: Effort = PREDICTING
     formulas: Bounds | None = None
     known: Known | None = None
-    checking: Task | None = None
     inputs: Inputs | None = None
+    views: Sequence[Prediction] = ()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The labels of the graphs."""
+        return self.task.vocabulary
 
 
 class Decoder(ABC):
@@ -88,6 +92,8 @@ class Decoder(ABC):
     """Whether it looks at `Question.formulas`."""
     from_known: ClassVar[bool] = False
     """Whether it chooses from `Question.known`, and a model is asked for what it recalls as well."""
+    from_views: ClassVar[bool] = False
+    """Whether it compares `Question.views`, and a model is asked for those as well."""
     takes_the_time_given: ClassVar[bool] = False
     """Whether more seconds may give a better graph."""
     at_once: ClassVar[int] = 128
@@ -95,8 +101,8 @@ class Decoder(ABC):
     why_fewer: ClassVar[str] = "there are no others"
     """Why there may be fewer candidates than were asked for."""
 
-    def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: B027
-        """Refuse graphs of this vocabulary, or inputs that nobody can check, where it cannot do with them."""
+    def check(self, task: Task) -> None:  # noqa: B027
+        """Refuse a task whose graphs or inputs it cannot do with."""
 
     @abstractmethod
     def candidates(self, asked: Question) -> list[Candidates]:
@@ -113,7 +119,7 @@ class Decoder(ABC):
 
 DECODERS: Registry[type[Decoder]] = Registry("decoder")
 """Ways to decode, by name."""
-PLAIN, VALID, KNOWN, CHECKED = "plain", "valid", "known", "fingerprint"
+PLAIN, VIEWS, VALID, KNOWN, CHECKED = "plain", "views", "valid", "known", "fingerprint"
 FINGERPRINT_METRICS = ("same_fingerprint", "tanimoto")
 """Metrics that are 1 where an answer has the fingerprint that was given."""
 
@@ -128,6 +134,21 @@ class PlainDecoder(Decoder):
         return plain_candidates(asked.prediction, asked.vocabulary, asked.count, looked_at=asked.effort.looked_at)
 
 
+@DECODERS.register(VIEWS)
+class ViewsDecoder(Decoder):
+    """the graph on which several views of the input agree best"""
+
+    from_views = True
+    why_fewer = PlainDecoder.why_fewer
+
+    def check(self, task: Task) -> None:
+        if not task.several_views:
+            raise ValueError(f"{task.name} has one view of its inputs alone: decode it plain")
+
+    def candidates(self, asked: Question) -> list[Candidates]:
+        return agreed_candidates([asked.prediction, *asked.views], asked.vocabulary, asked.count)
+
+
 @DECODERS.register(VALID)
 class ValidDecoder(Decoder):
     """the likeliest molecule that obeys valence"""
@@ -137,8 +158,8 @@ class ValidDecoder(Decoder):
     at_once = 4
     why_fewer = "no other molecule was found in time; --seconds gives more"
 
-    def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: ARG002
-        if vocabulary.edges != BONDS:
+    def check(self, task: Task) -> None:
+        if task.vocabulary.edges != BONDS:
             raise ValueError("decoding to valid graphs is for molecules; these graphs have no valences")
 
     def candidates(self, asked: Question) -> list[Candidates]:
@@ -187,19 +208,17 @@ class FingerprintDecoder(Decoder):
     at_once = 4
     why_fewer = "no other molecule that has the fingerprint was found; --decode valid ranks others"
 
-    def check(self, vocabulary: Vocabulary, checking: Task | None) -> None:  # noqa: ARG002
-        if checking is None:
+    def check(self, task: Task) -> None:
+        if not task.checks_answers:
             raise ValueError("decoding by fingerprint is for models whose input is a fingerprint")
 
     def candidates(self, asked: Question) -> list[Candidates]:
-        self.check(asked.vocabulary, asked.checking)
-        assert asked.checking is not None
         if asked.inputs is None:
             raise ValueError("there are no inputs to check graphs against")
         if asked.formulas is not None:
             raise ValueError("a fingerprint says what a molecule is made of; decoding by it obeys no formula")
         effort = asked.effort
-        return asked.checking.checked(
+        return asked.task.checked(
             asked.prediction, asked.inputs, asked.count, programs=effort.programs, seconds=effort.checked_seconds
         )
 
@@ -245,29 +264,30 @@ def decoder_named(name: str) -> Decoder:
 def default_decoder(task: Task, recognises: bool) -> str:
     """The one that answers best where nobody asks for another.
 
-    A checked answer where a task can check, a known graph where the model recognises graphs as wholes; of other
-    molecules a valid one.
+    A checked answer where a task can check, a known graph where the model recognises graphs as wholes, what
+    several views agree on where there are several; of other molecules a valid one.
     """
     if task.checks_answers:
         return CHECKED
     if recognises:
         return KNOWN
+    if task.several_views:
+        return VIEWS
     return VALID if task.vocabulary.edges == BONDS else PLAIN
 
 
-def ranking(decoder: Decoder, count: int, known: Known | None = None, checking: Task | None = None) -> Ranking:
-    """The candidates of the many predictions of an evaluation."""
+def ranking(
+    decoder: Decoder,
+    count: int,
+    task: Task,
+    known: Known | None = None,
+    view: Callable[[Inputs], Sequence[Prediction]] | None = None,
+) -> Ranking:
+    """The candidates of the many predictions of an evaluation; `view` predicts from other views of inputs."""
+    decoder.check(task)
 
-    def rank(
-        prediction: Prediction,
-        vocabulary: Vocabulary,
-        formulas: Bounds | None,
-        inputs: Inputs | None = None,
-        /,
-    ) -> list[Candidates]:
-        decoder.check(vocabulary, checking)
-        return decoder.candidates(
-            Question(prediction, vocabulary, count, RANKING, formulas, known, checking, inputs)
-        )
+    def rank(prediction: Prediction, formulas: Bounds | None, inputs: Inputs, /) -> list[Candidates]:
+        views = () if view is None else view(inputs)
+        return decoder.candidates(Question(prediction, task, count, RANKING, formulas, known, inputs, views))
 
     return rank

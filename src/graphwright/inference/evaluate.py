@@ -96,7 +96,7 @@ def evaluate_predictor(
             slots.append(harden(prediction, vocabulary))
             if rank is not None:
                 bounds = samples.bounds(chosen)
-                ranked += rank(prediction, vocabulary, bounds, inputs)
+                ranked += rank(prediction, bounds, inputs)
             assignments.append(alignments(prediction, target.to(device), loss))
             targets += target.graphs()
             advance(len(target))
@@ -211,7 +211,8 @@ def evaluate_saved(
     # Lists of candidates are the custom with molecules; elsewhere they would cost more than they tell.
     ranks = model.task.ranked or decode != PLAIN
     known = model.known if decoder.from_known else None
-    rank = ranking(decoder, max(TOPS), known, model.checking) if ranks else None
+    view = model.views if decoder.from_views else None
+    rank = ranking(decoder, max(TOPS), model.task, known, view) if ranks else None
     evaluation = evaluate_predictor(
         model.answering(decode),
         data,

@@ -121,7 +121,7 @@ def write_model(source: Path, out: Path, samples: int | None, decode: str) -> Ev
     """
     model = load_model(str(source))
     decoder = decoder_named(decode)
-    decoder.check(model.vocabulary, model.checking)
+    decoder.check(model.task)
     facts: dict[str, object] = {"decoder": decode}
     known = (model.known.library, model.memory) if decoder.from_known else ()
     if decoder.from_known and model.predictor.recogniser is not None:
@@ -210,7 +210,7 @@ def export_model(
 def save_model(model: SavedModel, folder: Path, decode: str) -> None:
     """Write a model as `export_model` does, without measuring it anew; figures that it came with go along."""
     decoder = decoder_named(decode)
-    decoder.check(model.vocabulary, model.checking)
+    decoder.check(model.task)
     handed = decoder.from_known
     # Figures are of the decoder that they were made with.
     same = ("temperature", "test") if decode == model.decode else ("temperature",)

@@ -22,7 +22,7 @@ from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError, expanded
 from graphwright.inference.decoders import PLAIN, PREDICTING, Question, decoder_named, default_decoder
 from graphwright.known import Known, Library, Memory, Placement, Recalling, Recogniser
-from graphwright.models import GraphHead, GraphPredictor, NodeDecoder, TokenSlots
+from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TokenSlots, inputs_to
 from graphwright.models.arithmetic import Bags
 from graphwright.models.predictor import RelationDecoder, RelationHead, kept_tokens
 from graphwright.settings import MATCHINGS, PairKind, Run
@@ -190,11 +190,6 @@ class SavedModel:
         """The one that it was handed on with, or that answers best."""
         return str(self.facts.get("decoder", default_decoder(self.task, self.predictor.recogniser is not None)))
 
-    @property
-    def checking(self) -> Task | None:
-        """What checks its answers against the inputs, if anything does."""
-        return self.task if self.task.checks_answers else None
-
     @cached_property
     def known(self) -> Known:
         """The distinct graphs that it knows, placed as it was trained to place them."""
@@ -226,6 +221,12 @@ class SavedModel:
             return self.predictor
         return Recalling(self.predictor, self.memory, self.task.bags).eval()
 
+    @torch.no_grad()
+    def views(self, inputs: Inputs) -> list[Prediction]:
+        """What it predicts from every other view of a batch of inputs."""
+        device = next(self.predictor.parameters()).device
+        return [self.predictor(inputs_to(view, device)).graphs for view in self.task.views(inputs)[1:]]
+
     def compiled(self) -> SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.
 
@@ -250,7 +251,7 @@ class SavedModel:
         bit vector, a spectrum, a row of a table; or a list of them. A file of several inputs is a list, too, and a
         batch (b, ...) as the task's data sets make it is taken as it is.
         top: above 1, or with another decoder than the plain one, adds so many candidates with a probability each.
-        decode: plain, valid, known or fingerprint; without it the model's own.
+        decode: plain, views, valid, known or fingerprint; without it the model's own.
         formula: which only the valid and the known decoder obey: a valid graph has it and a known one fits it.
         seconds: for one input, after which valid and checked graphs are the best so far.
         """
@@ -269,7 +270,7 @@ class SavedModel:
             raise ValueError(f"top must be at least 1, got {top}")
         if formula is not None and not decoder.obeys_formulas:
             raise ValueError(f"the {decode} decoder does not obey a formula; the valid and the known one do")
-        decoder.check(self.vocabulary, self.checking)
+        decoder.check(self.task)
         inputs = self.task.inputs(values)
         prediction = self.answering(decode)(inputs).graphs
         if top == 1 and decode == PLAIN:
@@ -281,13 +282,13 @@ class SavedModel:
             bounds = [Formula.parse(formula) if isinstance(formula, str) else formula] * len(prediction)
         question = Question(
             prediction,
-            self.vocabulary,
+            self.task,
             top,
             effort=PREDICTING if seconds is None else PREDICTING.within(seconds),
             formulas=bounds,
             known=self.known if decoder.from_known else None,
-            checking=self.checking,
             inputs=inputs,
+            views=self.views(inputs) if decoder.from_views else (),
         )
         answers = [each.candidates for each in decoder.candidates(question)]
         return [

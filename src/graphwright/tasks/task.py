@@ -215,6 +215,8 @@ class Task(ABC):
     """Whether lists of candidates are the custom, so that evaluation says how often the truth is in them."""
     checks_answers: ClassVar[bool] = False
     """Whether inputs can be computed from graphs, so that `checked` can check an answer."""
+    several_views: ClassVar[bool] = False
+    """Whether `views` knows of more than the input itself."""
     own_baselines: ClassVar[bool] = False
     """Whether `baselines` knows simple methods; else a model is compared with the nearest training input."""
     generated: ClassVar[bool] = False
@@ -250,6 +252,10 @@ class Task(ABC):
     @abstractmethod
     def inputs(self, given: Any) -> Inputs:
         """What a person has in hand, one or many, or values of `NamedInput`, as a batch of inputs."""
+
+    def views(self, inputs: Inputs) -> Sequence[Inputs]:
+        """A batch of inputs, and others whose graphs are the same, such as the same pictures turned; it first."""
+        return (inputs,)
 
     @abstractmethod
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:

@@ -195,11 +195,13 @@ def test_spectra_in_any_form():
 
 
 def test_decoders_are_named_as_on_the_command_line(molecules):
-    with pytest.raises(TypeError, match=r"decode must be a decoder's name, one of plain, valid, .*, got 3"):
+    with pytest.raises(TypeError, match=r"decode must be a decoder's name, one of plain, views, valid, .*, got 3"):
         molecules.predict("CCO", decode=3)
     assert molecules.predict("CCO", decode="plain").graph == molecules.predict("CCO", decode="plain").graph
     for wrong in ("vaild", "", "PLAIN"):
-        with pytest.raises(ValueError, match=r"there is no decoder .*, only plain, valid, known, fingerprint"):
+        with pytest.raises(
+            ValueError, match=r"there is no decoder .*, only plain, views, valid, known, fingerprint"
+        ):
             molecules.predict("CCO", decode=wrong)
         with pytest.raises(ValueError, match="there is no decoder"):
             molecules.evaluate(samples=1, decode=wrong)

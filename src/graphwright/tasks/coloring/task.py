@@ -18,16 +18,19 @@ from torch import Tensor
 
 from graphwright.graphs import Graph, GraphBatch, Vocabulary, draw, save_figure
 from graphwright.graphs.drawing import empty_sheet
+from graphwright.models import Inputs
 from graphwright.settings import DataSettings, InputForm, Override, find_preset, load_run, presets
 from graphwright.settings.source import SUFFIX
 from graphwright.tasks.coloring.picture import COLORS, RGB, VOCABULARY, PixelLikeness, picture_of, read_picture
 from graphwright.tasks.coloring.sample import (
+    SYMMETRIES,
     ColoringConfig,
     ColoringSample,
     ColoringTask,
     augment,
     generate,
     stream,
+    turn_image,
 )
 from graphwright.tasks.page import Case, ExampleRange, ShownInput, TaskPage, Wish
 from graphwright.tasks.split import Split, check_split
@@ -169,6 +172,7 @@ class Coloring(Task):
     files = "pictures (png, ...)"
     example_file = "picture.png"
     generated = True
+    several_views = True
 
     @classmethod
     def settings_for(cls, source: str) -> DataSettings | None:
@@ -245,6 +249,11 @@ class Coloring(Task):
         """(b, 3, side, side) from pictures as `picture_of` takes them, one, a list or an array (b, ...)."""
         several = [given] if self.is_one(given) else given
         return torch.stack([picture_of(each, self.config.side) for each in several])
+
+    def views(self, inputs: Inputs) -> list[Tensor]:
+        """The pictures under every symmetry of the square, which training shows as well."""
+        assert isinstance(inputs, Tensor)
+        return [torch.from_numpy(turn_image(inputs.cpu().numpy(), code)) for code in range(SYMMETRIES)]
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         try:
