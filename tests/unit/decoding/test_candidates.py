@@ -29,7 +29,10 @@ def edges_of(predictions: list[Prediction], count: int = 2) -> list[int]:
 
 def test_one_view_alone_is_the_plain_decoder() -> None:
     prediction = path_of_three(0.3)
-    (plain,), (agreed,) = plain_candidates(prediction, TWO, 10), agreed_candidates([prediction], TWO, 4)
+    (plain,), (agreed,) = (
+        plain_candidates(prediction, TWO, 10, looked_at=200),
+        agreed_candidates([prediction], TWO, 4),
+    )
     for one, other in zip(plain.candidates[:4], agreed.candidates, strict=True):
         assert one.graph == other.graph
         assert other.probability == pytest.approx(one.probability)
