@@ -16,7 +16,7 @@ from benchmarks.sinkhorn_case import ITERATIONS, TEMPERATURE, WIDTH
 from graphwright.graphs import GraphBatch
 from graphwright.graphs.batch import without_self_loops
 from graphwright.losses import LossSettings
-from graphwright.matching import LearnedMatcher, Temperature
+from graphwright.matching import LearnedMatcher, epsilon_of
 from graphwright.models import NodeEncoder, TargetEncoder
 from graphwright.training.processes import threads
 from graphwright.transport import EdgeTerm, MatchingProblem, QuadraticForm, l1_plan
@@ -141,7 +141,7 @@ def learned_pass(target: GraphBatch, *, encode: bool) -> Callable[[], tuple[Tens
             target_width=TARGET_WIDTH,
             dimension=WIDTH,
             embedding_plan=l1_plan,
-            temperature=Temperature(TEMPERATURE),
+            epsilon=epsilon_of(TEMPERATURE, n, WIDTH),
             iterations=ITERATIONS,
             loss=LossSettings(),
         )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.plans import exact_marginals
-from graphwright.matching import Temperature
+from graphwright.matching import epsilon_of
 from graphwright.transport import sinkhorn
 
 
@@ -70,9 +70,7 @@ def make_sinkhorn_case(batch: int, n: int, *, sharp: bool = False, seed: int = 0
         nodes = nodes + slots.gather(1, order[:, :, None].expand(-1, -1, WIDTH))
     cost = torch.cdist(slots, nodes, p=1)
     gradient = torch.randn(batch, n, n, generator=generator)
-    return SinkhornCase(
-        cost / cost.sum((1, 2), keepdim=True), gradient, Temperature(TEMPERATURE).epsilon(0.0, n, WIDTH)
-    )
+    return SinkhornCase(cost / cost.sum((1, 2), keepdim=True), gradient, epsilon_of(TEMPERATURE, n, WIDTH))
 
 
 def our_plans(cost: Tensor, epsilon: float, iterations: int) -> Tensor:

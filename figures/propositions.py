@@ -22,7 +22,7 @@ from graphwright.files import write_json
 from graphwright.graphs import Graph, GraphBatch, drawing
 from graphwright.inference.export import commit, hardware
 from graphwright.losses import LossSettings
-from graphwright.matching import LearnedMatcher, Temperature
+from graphwright.matching import LearnedMatcher, epsilon_of
 from graphwright.models import TargetEncoder
 from graphwright.transport import (
     Divergence,
@@ -156,7 +156,7 @@ def _matcher(positions: int, seed: int) -> LearnedMatcher:
             target_width=WIDTH,
             dimension=8,
             embedding_plan=l1_plan,
-            temperature=Temperature(6e-3),
+            epsilon=epsilon_of(6e-3, 6, 8),
             iterations=200,
             loss=LossSettings(),
         )

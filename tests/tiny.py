@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 from graphwright.graphs import Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings
 from graphwright.matching import LearnedMatcher
-from graphwright.matching.learned import Temperature
 from graphwright.models import TargetEncoder
 from graphwright.settings import Loss, Matching, Model, Run, Train
 from graphwright.tasks.coloring import ColoringTask
@@ -137,11 +135,6 @@ def sure_prediction(batch: GraphBatch, slots: torch.Tensor) -> Prediction:
     return Prediction(100 * presence, 100 * classes.double(), 100 * labels.double())
 
 
-def temperature_of(epsilon: float, slots: int, dimension: int) -> Temperature:
-    """The temperature that is this epsilon at so many slots and at this width."""
-    return Temperature(epsilon * slots**2 * math.sqrt(dimension / 256))
-
-
 def learned_matcher(
     vocabulary: Vocabulary = LABELLED,
     *,
@@ -150,7 +143,6 @@ def learned_matcher(
     embedding_plan: EmbeddingPlan = l1_plan,
     epsilon: float = 1e-3,
     iterations: int = 20,
-    detach: bool = False,
     random_signs: bool = False,
     dtype: torch.dtype = torch.float64,
     loss: LossSettings | None = None,
@@ -165,10 +157,9 @@ def learned_matcher(
         target_width=8,
         dimension=5,
         embedding_plan=embedding_plan,
-        temperature=temperature_of(epsilon, slots, 5),
+        epsilon=epsilon,
         iterations=iterations,
         loss=loss or LossSettings(),
-        detach_states=detach,
         **options,
     ).to(dtype)
 

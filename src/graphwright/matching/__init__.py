@@ -1,6 +1,6 @@
 """Who provides the plan between predicted slots and target nodes."""
 
-from graphwright.matching.learned import LearnedMatcher, Temperature
+from graphwright.matching.learned import LearnedMatcher, epsilon_of
 from graphwright.matching.matcher import LabelMatcher, Match, Matcher, SolverMatcher, identity_plan
 
 __all__ = [
@@ -9,6 +9,6 @@ __all__ = [
     "Match",
     "Matcher",
     "SolverMatcher",
-    "Temperature",
+    "epsilon_of",
     "identity_plan",
 ]

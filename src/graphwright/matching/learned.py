@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import torch
@@ -28,24 +28,14 @@ from graphwright.transport.problem import marginal_errors
 
 REFERENCE_WIDTH = 256
 """Width of the embeddings at which a temperature is stated: the paper's."""
-WARM_SHARE = 0.5
-"""Share of the budget after which a plan that began warm is cold."""
 
 
-@dataclass(frozen=True)
-class Temperature:
-    """epsilon N^2 at width 256, constant or falling geometrically from `warm` over half of the budget."""
+def epsilon_of(temperature: float, slots: int, dimension: int) -> float:
+    """Entropic regularisation of a normalised cost, from epsilon N^2 at width 256.
 
-    cold: float
-    warm: float | None = None
-
-    def epsilon(self, progress: float, slots: int, dimension: int) -> float:
-        """Entropic regularisation of a normalised cost: relative contrasts of L1 distances shrink as 1/sqrt(d)."""
-        value = self.cold
-        if self.warm is not None:
-            left = max(1 - progress / WARM_SHARE, 0.0)
-            value = self.cold * (self.warm / self.cold) ** left
-        return value * math.sqrt(REFERENCE_WIDTH / dimension) / slots**2
+    Relative contrasts of L1 distances shrink as 1/sqrt(d).
+    """
+    return temperature * math.sqrt(REFERENCE_WIDTH / dimension) / slots**2
 
 
 @MATCHINGS.register("learned")
@@ -54,9 +44,8 @@ class LearnedMatcher(Matcher):
 
     Slot states (with a code of the slot, unless slots are tokens, whose index means nothing) and target states
     (padding replaced by one learned vector) are projected separately to `dimension`. Gradients flow through plan,
-    cost and the target encoder, and into the predictor's states unless `detach_states`. With `linear_costs` what
-    presence, labels, diffusion and a task's prior already say of a slot and a node is added to the distance of
-    their embeddings, detached and in nats.
+    cost and both encoders. With `linear_costs` what presence, labels, diffusion and a task's prior already say of
+    a slot and a node is added to the distance of their embeddings, detached and in nats.
 
     A soft plan shows the predictor averages of several nodes. `rounded`, it learns from the nearest permutation
     instead, and the matcher from the objective of its own soft plan under the detached prediction.
@@ -73,10 +62,9 @@ class LearnedMatcher(Matcher):
         target_width: int,
         dimension: int,
         embedding_plan: EmbeddingPlan,
-        temperature: Temperature,
+        epsilon: float,
         iterations: int,
         loss: LossSettings,
-        detach_states: bool = False,
         linear_costs: float = 0.0,
         rounded: bool = False,
         probe_every: int = 50,
@@ -89,11 +77,9 @@ class LearnedMatcher(Matcher):
         self.project_slots = nn.Sequential(nn.LayerNorm(state_width), Linear(state_width, dimension))
         self.project_nodes = Linear(target_width, dimension)
         self.embedding_plan = embedding_plan
-        self.temperature, self.sizes = temperature, (slots, dimension)
-        self.epsilon = temperature.epsilon(0.0, *self.sizes)
+        self.epsilon = epsilon
         self.iterations = iterations
         self.loss = loss
-        self.detach_states = detach_states
         self.linear_costs = linear_costs
         self.rounded = rounded
         self.probe_every = probe_every
@@ -127,22 +113,16 @@ class LearnedMatcher(Matcher):
             target_width=matching.target_width,
             dimension=matching.dimension,
             embedding_plan=l1_plan if matching.cost is CostKind.L1 else inner_product_plan,
-            temperature=Temperature(matching.temperature, matching.warm_temperature),
+            epsilon=epsilon_of(matching.temperature, slots, matching.dimension),
             iterations=matching.iterations,
             loss=run.loss,
             linear_costs=matching.linear_costs,
             rounded=matching.plan is PlanKind.ROUNDED,
             probe_every=matching.probe_every,
-            detach_states=matching.detach_states,
         )
-
-    def at(self, progress: float) -> None:
-        """The temperature of this moment."""
-        self.epsilon = self.temperature.epsilon(progress, *self.sizes)
 
     def plan(self, states: Tensor, target: GraphBatch, linear: Tensor | None = None) -> Tensor:
         """(b, n, n) plans of slot states (b, n, width); linear: (b, n, n) detached costs of a matching problem."""
-        states = states.detach() if self.detach_states else states
         slots = self.project_slots(states if self.slot_code is None else states + self.slot_code)
         nodes = self.project_nodes(self.target_encoder.nodes(target))
         padding = self.project_nodes(self.padding)

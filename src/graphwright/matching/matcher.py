@@ -62,9 +62,6 @@ class Matcher(nn.Module):
         """A fresh one for graphs of this vocabulary on so many slots, as the run's settings say."""
         raise NotImplementedError
 
-    def at(self, progress: float) -> None:
-        """Told before every step what share of the training's budget is used, 0 to 1."""
-
     def forward(
         self, states: Tensor, prediction: Prediction, target: GraphBatch, prior: Tensor | None = None
     ) -> Match:

@@ -22,7 +22,7 @@ from graphwright.settings.options import (
     sections,
     sections_of,
 )
-from graphwright.settings.schema import Run
+from graphwright.settings.schema import RETIRED, Run
 
 if TYPE_CHECKING:
     from yaml import Node
@@ -58,6 +58,14 @@ class Override:
         """The value to validate: the word none stands for nothing where nothing is allowed."""
         absent = isinstance(self.value, str) and self.value.lower() in ("none", "null", "~", "")
         return None if absent and self.option.nullable else self.value
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether it says of a setting that went only that it does nothing, as a run's file of that time may."""
+        if self.key not in RETIRED:
+            return False
+        nothing = RETIRED[self.key]
+        return self.value == nothing or str(self.value).lower() == str(nothing).lower() or self.value == "null"
 
     @property
     def is_budget(self) -> bool:
@@ -142,7 +150,8 @@ def _kind(chosen: dict[str, Override]) -> str:
 def _merge(layers: Sequence[Layer]) -> dict[str, Override]:
     """The override of every key that counts. A layer that gives a budget replaces the budget below it."""
     chosen: dict[str, Override] = {}
-    for layer in layers:
+    for given in layers:
+        layer = [override for override in given if not override.is_retired]
         for override in layer:
             _ = override.option  # the first unknown name is the error, before any value
         replaced = {override.key for override in layer}

@@ -132,14 +132,10 @@ class Matching(Settings):
     """How the learned matcher compares embeddings."""
     temperature: Positive = 4.5e-3
     """Entropic regularisation times N^2 at dimension 256: what means the same at every N, and at every width."""
-    warm_temperature: Positive | None = None
-    """Temperature at the start, falling to `temperature` by half of the budget; none: the same throughout."""
     linear_costs: NotNegative = 0.0
     """Weight, beside the embeddings' distance, of what presence, labels and diffusion say; 0: not looked at."""
     plan: PlanKind = PlanKind.SOFT
     """The predictor learns from the soft plan (the paper), or from the nearest permutation to it."""
-    learning_rate_factor: Positive = 1.0
-    """Learning rate of the matcher, as a multiple of the predictor's."""
     iterations: Count = 20
     """Sinkhorn steps of the learned matcher, K_m."""
     target_layers: Count = 3
@@ -150,8 +146,6 @@ class Matching(Settings):
     """Laplacian eigenvectors given to the target encoder; 0 makes the matcher equivariant."""
     random_signs: bool = False
     """Flip their signs at random in training, instead of making the largest entry positive."""
-    detach_states: bool = False
-    """Stop the plan's gradient from reaching the predictor."""
     tau: Positive = 0.1
     """Mirror descent: regularisation."""
     outer: Count = 20
@@ -274,6 +268,15 @@ class Train(Settings):
         return self
 
 
+RETIRED = {
+    "matching.warm_temperature": None,
+    "matching.learning_rate_factor": 1.0,
+    "matching.detach_states": False,
+}
+"""Settings that went because they did not help (docs/results/ablations.md), and the value at which they did
+nothing: files and models that have it still load."""
+
+
 class Run(Settings):
     """A whole run."""
 
@@ -282,6 +285,22 @@ class Run(Settings):
     matching: Matching = Matching()
     loss: Loss = Loss()
     train: Train = Train(minutes=10)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_retired(cls, given: Any) -> Any:
+        """Of a model that was trained before they went."""
+        if not isinstance(given, dict):
+            return given
+        kept = dict(given)
+        for key, nothing in RETIRED.items():
+            section, _, name = key.partition(".")
+            values = kept.get(section)
+            if isinstance(values, dict) and name in values:
+                if values[name] != nothing:
+                    raise ValueError(f"{key} {values[name]} is no longer there: it did not help")
+                kept[section] = {other: value for other, value in values.items() if other != name}
+        return kept
 
     @model_validator(mode="before")
     @classmethod

@@ -30,7 +30,7 @@ from graphwright.tasks import Batches, Samples, resolve, task_of
 from graphwright.training.assembly import StepResult, build, term_names, training_data
 from graphwright.training.faulty import batch_indices, first_bad_input, leaps, usual_after
 from graphwright.training.log import Display, RunLog, Window
-from graphwright.training.optimizer import RATE_FACTOR, WeightAverage, build_optimizer
+from graphwright.training.optimizer import WeightAverage, build_optimizer
 from graphwright.training.processes import Interrupts, in_this_process, leave_interrupts_to_parent
 from graphwright.training.schedule import Budget, learning_rate, order_of
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
@@ -123,7 +123,7 @@ class Session:
         self.validation = task.data("validation", limit=train.validation_samples)
         self.model = build(run, plan.library)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
-        parts = ((self.model.predictor, 1.0), (self.model.matcher, run.matching.learning_rate_factor))
+        parts = (self.model.predictor, self.model.matcher)
         optimizer = build_optimizer(train.optimizer, parts, train.learning_rate, train.weight_decay)
         self._refuse_uneven_data()
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
@@ -231,8 +231,7 @@ class Session:
         train = self.run.train
         rate = learning_rate(train, self._fraction())
         for group in self.optimizer.param_groups:
-            group["lr"] = rate * group[RATE_FACTOR]
-        self.model.matcher.at(self._fraction())
+            group["lr"] = rate
         self.take_back = self._checkpoint_in_memory()
         self.moment = _Moment.STEPPING
         inputs, target = next(batches)

@@ -14,8 +14,6 @@ from graphwright.models import GraphPredictor
 from graphwright.models.arithmetic import linear
 from graphwright.settings import OptimizerKind
 
-RATE_FACTOR = "learning_rate_factor"
-"""What a group of parameters calls its share of the learning rate."""
 MOMENTUM = 0.95
 RMS = 0.2
 """Root mean square of an entry of a step of rate one, which is about AdamW's: one learning rate serves both."""
@@ -28,19 +26,16 @@ SMALLEST = 8
 
 
 def build_optimizer(
-    kind: OptimizerKind, parts: Iterable[tuple[nn.Module, float]], rate: float, decay: float
+    kind: OptimizerKind, parts: Iterable[nn.Module], rate: float, decay: float
 ) -> torch.optim.Optimizer:
-    """The optimiser of some modules, each with the factor of its learning rate."""
+    """The optimiser of some modules."""
     if kind is OptimizerKind.ADAMW:
-        groups = [{"params": list(part.parameters()), RATE_FACTOR: factor} for part, factor in parts]
+        groups = [{"params": list(part.parameters())} for part in parts]
         return torch.optim.AdamW([group for group in groups if group["params"]], lr=rate, weight_decay=decay)
     halves: list[dict[str, Any]] = []
-    for part, factor in parts:
+    for part in parts:
         matrices, others = split_parameters(part)
-        halves += [
-            {"params": matrices, RATE_FACTOR: factor, "matrices": True},
-            {"params": others, RATE_FACTOR: factor, "matrices": False},
-        ]
+        halves += [{"params": matrices, "matrices": True}, {"params": others, "matrices": False}]
     return Muon([group for group in halves if group["params"]], rate, decay)
 
 

@@ -1,7 +1,5 @@
 """The learned matcher: its symmetries, its temperature, its gradients."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,7 @@ from oracles import permutations
 from graphwright.graphs import Attribute, Graph, GraphBatch, Prediction, Vocabulary
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LearnedMatcher
-from graphwright.matching.learned import Temperature, plan_entropy
+from graphwright.matching.learned import epsilon_of, plan_entropy
 from graphwright.transport import conditional_gradient, inner_product_plan, l1_plan
 from tiny import (
     LABELLED,
@@ -22,7 +20,6 @@ from tiny import (
     random_batch,
     random_prediction,
     sure_prediction,
-    temperature_of,
     undecided,
 )
 
@@ -156,20 +153,17 @@ def test_more_iterations_bring_the_marginals_closer():
     assert error(1) > 2 * error(20) > 4 * error(400)
 
 
-@pytest.mark.parametrize("detach", [False, True])
-def test_gradients_reach_both_encoders_and_the_predictor_unless_its_states_are_detached(detach):
+def test_gradients_reach_both_encoders_and_the_predictor():
     torch.manual_seed(0)
     target, seen = random_batch(np.random.default_rng(3), [4, 5], 6), states(2, 6).requires_grad_()
-    matcher = learned_matcher(slots=6, positions=3, detach=detach)
+    matcher = learned_matcher(slots=6, positions=3)
     plan = plan_of(matcher, seen, target)
     (plan * torch.randn(plan.shape, dtype=plan.dtype)).sum().backward()
     for name, parameter in matcher.named_parameters():
         assert parameter.grad is not None, name
         # A constant added to all nodes of the L1 cost is not idle, nor is one added to all slots.
         assert parameter.grad.abs().max() > 0, name
-    assert (seen.grad is None) == detach
-    if not detach:
-        assert seen.grad.abs().max() > 0
+    assert seen.grad.abs().max() > 0
 
 
 @pytest.mark.parametrize("embedding_plan", PLANS)
@@ -275,13 +269,10 @@ def test_a_matcher_whose_plans_are_rounded_learns_from_the_objective_of_its_soft
         assert logits.grad is None
 
 
-@pytest.mark.parametrize("detach", [False, True])
-def test_a_rounding_matchers_own_loss_reaches_the_states_unless_they_are_detached(detach):
-    matcher, seen, prediction, target, _ = rounded_case(detach=detach)
+def test_a_rounding_matchers_own_loss_reaches_the_states():
+    matcher, seen, prediction, target, _ = rounded_case()
     matcher(seen, prediction, target).auxiliary.sum().backward()
-    assert (seen.grad is None) == detach
-    if not detach:
-        assert seen.grad.abs().max() > 0
+    assert seen.grad.abs().max() > 0
 
 
 def test_the_predictor_learns_from_the_permutation_alone():
@@ -364,9 +355,8 @@ def test_linear_costs_leave_padding_one_column(linear_costs):
 
 @pytest.mark.parametrize(("slots", "dimension"), [(10, 256), (20, 256), (10, 64), (32, 128), (1, 1)])
 def test_a_temperature_is_epsilon_times_the_square_of_the_slots_at_a_width_of_256(slots, dimension):
-    epsilon = Temperature(4.5e-3).epsilon(0.3, slots, dimension)
+    epsilon = epsilon_of(4.5e-3, slots, dimension)
     assert epsilon == pytest.approx(4.5e-3 * (256 / dimension) ** 0.5 / slots**2, rel=1e-12)
-    assert temperature_of(epsilon, slots, dimension).epsilon(1.0, slots, dimension) == pytest.approx(epsilon)
 
 
 def test_relative_contrasts_of_distances_shrink_as_the_root_of_the_width():
@@ -374,30 +364,11 @@ def test_relative_contrasts_of_distances_shrink_as_the_root_of_the_width():
     entropies = []
     for dimension in (16, 64, 256, 1024):
         slots, nodes, padding = embeddings([10] * 40, 10, dimension, dtype=torch.float32)
-        epsilon = Temperature(2e-2).epsilon(0.0, 10, dimension)
+        epsilon = epsilon_of(2e-2, 10, dimension)
         plan = l1_plan(slots, nodes, torch.full((40,), 10), padding, epsilon, 50)
         entropies.append(-float((plan * plan.clamp_min(1e-30).log()).sum()) / 400)
     assert max(entropies) < 1.1 * min(entropies)
     assert 0.5 < entropies[0] < 2.0
-
-
-def test_a_warm_temperature_falls_by_a_constant_factor_over_half_of_the_budget():
-    temperature = Temperature(1e-3, warm=1e-1)
-    found = [temperature.epsilon(progress, 10, 256) * 100 for progress in (0, 0.125, 0.25, 0.375, 0.5, 0.7, 1)]
-    assert found == pytest.approx([1e-1, 10**-1.5, 1e-2, 10**-2.5, 1e-3, 1e-3, 1e-3])
-    alike = Temperature(1e-3)
-    assert [alike.epsilon(progress, 10, 256) for progress in (0, 0.3, 1)] == [1e-3 / 100] * 3
-
-
-def test_a_matcher_begins_warm_and_has_the_temperature_of_the_moment():
-    matcher = learned_matcher(slots=4, epsilon=1e-3)
-    assert matcher.epsilon == pytest.approx(1e-3)
-    matcher.at(0.9)
-    assert matcher.epsilon == pytest.approx(1e-3)
-    matcher.temperature = replace(matcher.temperature, warm=100 * matcher.temperature.cold)
-    for progress, epsilon in ((0.0, 1e-1), (0.25, 1e-2), (0.5, 1e-3), (1.0, 1e-3)):
-        matcher.at(progress)
-        assert matcher.epsilon == pytest.approx(epsilon)
 
 
 def test_plan_entropy_is_that_of_the_real_columns():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphwright.matching.learned import Temperature
+from graphwright.matching import learned
 from graphwright.settings import (
     CostKind,
     OptimizerKind,
@@ -70,7 +70,7 @@ def test_a_preset_says_in_a_line_what_it_is(name):
 def epsilon_of(run: Run) -> float:
     """What the plans of a run's learned matcher are regularised with, whatever it is trained with."""
     matching = run.matching
-    return Temperature(matching.temperature).epsilon(0.0, run.task.capacity, matching.dimension)
+    return learned.epsilon_of(matching.temperature, run.task.capacity, matching.dimension)
 
 
 # Table 5, and the chosen epsilon: for 10 and 20 as appendix "Main comparison" says, the sweep's centre beyond.
@@ -97,7 +97,6 @@ def test_paper_presets_are_tables_4_and_5(n):
     assert (matching.target_layers, matching.target_width, matching.positions) == (5, 128, 8)
     assert (matching.dimension, matching.iterations) == (256, 20)
     assert (matching.kind, matching.cost) == ("learned", CostKind.L1)
-    assert not matching.detach_states
     assert epsilon_of(run) == pytest.approx(epsilon, rel=2e-3)  # the table prints three digits
     assert (train.batch_size, train.epochs, train.steps, train.minutes) == (batch_size, epochs, None, None)
     assert (train.learning_rate, train.minimum_learning_rate) == (1e-4, 1e-5)
@@ -122,7 +121,6 @@ def test_paper_presets_have_none_of_what_is_ours(name):
     run = load_run(name)
     assert (run.model.pairs, run.model.slots, run.train.averaging) == (PairKind.SUM, SlotKind.LEARNED, 0)
     assert (run.matching.plan, run.matching.linear_costs) == (PlanKind.SOFT, 0)
-    assert (run.matching.warm_temperature, run.matching.learning_rate_factor) == (None, 1)
     assert run.loss.self_loops is SelfLoops.INCLUDED
     assert run.task.diffusion == (run.task.kind != "coloring")  # the paper's, for molecules only
 
@@ -173,7 +171,6 @@ def test_molecules_on_a_gpu_are_table_4(name, data, capacity, epochs):
     assert (matching.dimension, matching.iterations) == (128, 20)
     assert (matching.kind, matching.cost) == ("learned", CostKind.L1)
     assert epsilon_of(run) == pytest.approx(3.1e-2 / capacity**2, rel=1e-7)
-    assert not matching.detach_states
     assert (train.batch_size, train.epochs, train.steps, train.minutes) == (128, epochs, None, None)
     assert (train.learning_rate, train.minimum_learning_rate) == (1e-4, 1e-5)
     assert (train.warmup, train.clip) == (0.05, 1.0)
@@ -268,3 +265,24 @@ def test_a_coloring_of_three_has_graphs_of_three():
 def test_a_coloring_of_an_impossible_size_is_refused(name):
     with pytest.raises(SettingsError):
         load_run(name)
+
+
+def test_settings_that_went_are_taken_where_they_did_nothing(tmp_path):
+    written = tmp_path / "old.yaml"
+    retired = "  warm_temperature: null\n  learning_rate_factor: 1.0\n  detach_states: false\n"
+    written.write_text(f"preset: coloring10-cpu\nmatching:\n{retired}")
+    assert load_run(str(written)) == load_run("coloring10-cpu")
+    settings = load_run("coloring10-cpu").model_dump(mode="json")
+    old = settings | {"matching": settings["matching"] | {"warm_temperature": None, "detach_states": False}}
+    assert Run.model_validate(old) == load_run("coloring10-cpu")
+
+
+def test_settings_that_went_are_refused_by_name_where_they_did_something(tmp_path):
+    written = tmp_path / "old.yaml"
+    written.write_text("preset: coloring10-cpu\nmatching:\n  detach_states: true\n")
+    with pytest.raises(SettingsError, match=r"old.yaml.*matching.detach_states: there is no such setting"):
+        load_run(str(written))
+    settings = load_run("coloring10-cpu").model_dump(mode="json")
+    old = settings | {"matching": settings["matching"] | {"learning_rate_factor": 3.0}}
+    with pytest.raises(ValueError, match=r"matching.learning_rate_factor 3.0 is no longer there"):
+        Run.model_validate(old)

@@ -117,10 +117,8 @@ def test_settings_of_a_learned_matcher_reach_it():
         matching={
             "kind": "learned",
             "temperature": 1e-2,
-            "warm_temperature": 1.0,
             "iterations": 3,
             "cost": "inner_product",
-            "detach_states": True,
             "linear_costs": 0.7,
             "plan": "rounded",
             "probe_every": 7,
@@ -128,18 +126,14 @@ def test_settings_of_a_learned_matcher_reach_it():
         loss={"marginals": 0.3, "self_loops": "excluded"},
     )
     matcher = build_matcher(run)
-    factor = (256 / 8) ** 0.5 / 4**2
-    assert matcher.epsilon == pytest.approx(factor)
-    matcher.at(1.0)
-    assert matcher.epsilon == pytest.approx(1e-2 * factor)
+    assert matcher.epsilon == pytest.approx(1e-2 * (256 / 8) ** 0.5 / 4**2)
     assert (matcher.linear_costs, matcher.rounded, matcher.probe_every) == (0.7, True, 7)
-    assert (matcher.iterations, matcher.detach_states) == (3, True)
+    assert matcher.iterations == 3
     assert matcher.embedding_plan is inner_product_plan
     assert matcher.loss == run.loss
     plain = build_matcher(tiny_settings(matching={"kind": "learned"}))
     assert (plain.linear_costs, plain.rounded, plain.loss) == (0.0, False, LossSettings())
     assert plain.embedding_plan is l1_plan
-    assert not plain.detach_states
 
 
 def test_self_loops_count_unless_the_settings_say_otherwise():

@@ -63,41 +63,6 @@ def test_the_logged_rate_is_the_schedules(tmp_path):
     assert rates[3] > rates[4] > 0.001
 
 
-def test_the_matcher_has_its_multiple_of_the_rate_and_hears_how_far_the_run_is(tmp_path, monkeypatch):
-    rates, heard, whole_step = [], [], loop.Session._step
-
-    def watched(self, data):
-        stop = whole_step(self, data)
-        rates.append([group["lr"] for group in self.optimizer.param_groups])
-        heard.append(self.model.matcher.epsilon)
-        return stop
-
-    monkeypatch.setattr(loop.Session, "_step", watched)
-    matching = {"kind": "learned", "learning_rate_factor": 0.25, "temperature": 1e-3, "warm_temperature": 1e-1}
-    train(tiny_settings(matching=matching, train={"steps": 4, "warmup": 0.0}), tmp_path)
-    assert len(rates) == 4
-    assert all(matcher == pytest.approx(0.25 * predictor) for predictor, matcher in rates)
-    logged = [one["learning_rate"] for one in read_log(tmp_path / "log.jsonl") if "loss" in one]
-    assert [predictor for predictor, _ in rates] == pytest.approx(logged)
-    factor = (256 / 8) ** 0.5 / 4**2
-    assert heard == pytest.approx([factor * each for each in (1e-1, 1e-2, 1e-3, 1e-3)])
-
-
-def test_a_rate_of_its_own_changes_how_far_the_matcher_moves(tmp_path):
-    for factor in (1.0, 0.01):
-        options = {"kind": "learned", "learning_rate_factor": factor}
-        train(tiny_settings(matching=options, train={"steps": 1, "warmup": 0.0}), tmp_path / str(factor))
-    run = tiny_settings(matching={"kind": "learned"})
-    torch.manual_seed(run.train.seed)
-    start = loop.build(run).state_dict()
-    name = "matcher.project_nodes.weight"
-    moves = [
-        (last(tmp_path / str(factor)).tensors[f"model.{name}"] - start[name]).abs().mean()
-        for factor in (1.0, 0.01)
-    ]
-    assert float(moves[1] / moves[0]) == pytest.approx(0.01, rel=0.05)
-
-
 def test_a_learned_matchers_health_is_in_the_log(tmp_path):
     train(tiny_settings(matching={"kind": "learned", "probe_every": 2}, train={"steps": 4}), tmp_path)
     records = [record for record in read_log(tmp_path / "log.jsonl") if "loss" in record]

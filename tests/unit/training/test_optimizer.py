@@ -8,7 +8,6 @@ from graphwright.settings import OptimizerKind
 from graphwright.training import build
 from graphwright.training.optimizer import (
     MOMENTUM,
-    RATE_FACTOR,
     RMS,
     Muon,
     build_optimizer,
@@ -93,14 +92,10 @@ def test_the_rest_moves_as_adamw_moves_it():
 
 @pytest.mark.parametrize("kind", OptimizerKind)
 @pytest.mark.parametrize("matching", ["learned", "conditional_gradient"])
-def test_every_parameter_is_in_one_group_and_the_matchers_have_a_rate_of_their_own(kind, matching):
+def test_every_parameter_is_in_one_group(kind, matching):
     model = build(tiny_settings(matching={"kind": matching}))
-    parts = ((model.predictor, 1.0), (model.matcher, 3.0))
-    groups = build_optimizer(kind, parts, RATE, DECAY).param_groups
+    groups = build_optimizer(kind, (model.predictor, model.matcher), RATE, DECAY).param_groups
     assert sorted(id(each) for group in groups for each in group["params"]) == sorted(map(id, model.parameters()))
-    factors = {id(each): group[RATE_FACTOR] for group in groups for each in group["params"]}
-    for name, parameter in model.named_parameters():
-        assert factors[id(parameter)] == (3.0 if name.startswith("matcher.") else 1.0), name
 
 
 def test_a_run_with_muon_resumes_to_the_last_bit(tmp_path, monkeypatch):
