@@ -35,7 +35,7 @@ from graphwright.settings import (
 )
 from graphwright.training.fit import chosen
 from graphwright.training.log import SPIKES, Display, read_log, validation_in_words
-from graphwright.training.processes import cores, on_cores
+from graphwright.training.processes import cores, in_this_process, on_cores
 
 RUNS = Path("runs")
 CHECKPOINTS = "checkpoints"
@@ -138,7 +138,7 @@ def folder_contents(folder: Path) -> list[str]:
     return [f"  {path:<{width}}  {meaning}" for path, meaning in there]
 
 
-OWN = ("--out", "--resume", "--list", "--help")
+OWN = ("--out", "--resume", "--list", "--dry-run", "--help")
 CHANGEABLE = (
     *BUDGET,
     "train.patience",
@@ -155,7 +155,7 @@ COLUMN = 33
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "graphwright train PRESET|CONFIG|DATAFILE [--out DIR] [--resume] [--section.field VALUE ...]\n"
+        "graphwright train PRESET|CONFIG|DATAFILE [--out DIR] [--resume] [--dry-run] [--section.field VALUE ...]\n"
         "       graphwright train --list"
     )
     parser.description = (
@@ -181,6 +181,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/NAME)")
     parser.add_argument(
         "--resume", action="store_true", help="go on from the last checkpoint, with the settings in the folder"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print parameters, memory and hours per epoch on this machine, from a few small steps, and stop",
     )
     parser.add_argument("--list", action="store_true", help="print the presets and stop")
     parser.set_defaults(run=run)
@@ -213,6 +218,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     # Fabric's banner of processes that it starts is no news to a person.
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+    if arguments.dry_run:
+        print("\n".join(dry_run(chosen(arguments.source, arguments.overrides).run)))
+        return DONE
     prepare = _resumed if arguments.resume else _fresh
     plan = prepare(arguments.source, arguments.out, arguments.overrides)
     if arguments.from_shell:
@@ -243,6 +251,40 @@ def run(arguments: argparse.Namespace) -> int:
         _draw_samples(plan.folder, console)
     console.print("\n".join(_summary(plan, trained)))
     return DONE
+
+
+def dry_run(run: Run) -> list[str]:
+    """What a run will take on this machine, in lines for a person."""
+    from graphwright.experiments.estimate import measure_cost, training_time
+    from graphwright.experiments.job import Job
+    from graphwright.training.footprint import available_bytes, footprint
+
+    run, train = in_this_process(run), run.train
+    need, memory = footprint(run), available_bytes()
+    at_a_time = -(-train.batch_size // train.accumulate)
+    lines = [
+        f"parameters   predictor {need.predictor:,}, matcher {need.matcher:,}",
+        f"memory       {_gigabytes(need.fixed)} for weights and optimiser, {need.per_sample / 1e6:.1f} MB for "
+        f"every sample at a time: about {_gigabytes(need.bytes(at_a_time))} for {at_a_time:,} of a batch of "
+        f"{train.batch_size:,}; this machine has {_gigabytes(memory)}",
+    ]
+    parts = need.parts(train.batch_size, memory)
+    if parts is None:
+        lines.append("             one sample alone is too much for this machine")
+    elif parts > train.accumulate:
+        lines.append(f"             it does not fit at once: give --train.accumulate {parts}")
+    cost = measure_cost(run)
+    steps, seconds = training_time(Job(run, samples=1), cost)
+    lines += [
+        f"time         {1000 * cost.training:.3g} ms per sample here, {cost.training * cost.epoch / 3600:.3g} "
+        f"hours per epoch of {cost.epoch:,} samples",
+        f"in all       {steps:,} steps, {steps * train.batch_size:,} samples: {seconds / 3600:.3g} hours here",
+    ]
+    return lines
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:.2f} GB"
 
 
 def _draw_samples(folder: Path, console: Console) -> None:

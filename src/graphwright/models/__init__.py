@@ -26,6 +26,7 @@ from graphwright.models.predictor import (
     SlotTokens,
     TokenSlots,
     inputs_to,
+    some_inputs,
 )
 from graphwright.models.target_encoder import NodeEncoder, TargetEncoder, flip_signs, laplacian_encoding
 
@@ -57,4 +58,5 @@ __all__ = [
     "inputs_to",
     "laplacian_encoding",
     "own_encoder",
+    "some_inputs",
 ]

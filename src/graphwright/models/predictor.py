@@ -3,6 +3,7 @@ Relationformer's (Shit et al. 2022, for plain labelled graphs: no boxes, no coor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -188,11 +189,20 @@ Inputs = Tensor | tuple[Tensor, ...]
 
 def inputs_to(inputs: Inputs, device: torch.device) -> Inputs:
     """The inputs on another device."""
+    return _each(inputs, lambda tensor: tensor.to(device))
+
+
+def some_inputs(inputs: Inputs, samples: slice) -> Inputs:
+    """Those of some samples of a batch."""
+    return _each(inputs, lambda tensor: tensor[samples])
+
+
+def _each(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
     if isinstance(inputs, Tensor):
-        return inputs.to(device)
-    moved = [tensor.to(device) for tensor in inputs]
+        return change(inputs)
+    changed = [change(tensor) for tensor in inputs]
     # A named tuple is made from its fields, a plain one from a sequence.
-    return type(inputs)(*moved) if hasattr(inputs, "_fields") else tuple(moved)
+    return type(inputs)(*changed) if hasattr(inputs, "_fields") else tuple(changed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,6 +200,8 @@ class Train(Settings):
 
     batch_size: Count = 128
     """Samples per step, over all devices."""
+    accumulate: Count = 1
+    """Parts in which a device takes its share of a batch, one after another: a large batch in less memory."""
     epochs: Count | None = None
     """Budget in passes over the training samples; the schedule is planned for the strictest budget given."""
     steps: Count | None = None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.inference.export import provenance, sessions_of
 from graphwright.inference.model import find_model, load_model
 from graphwright.metrics import METRICS
-from graphwright.models import Inputs, inputs_to
+from graphwright.models import Inputs, inputs_to, some_inputs
 from graphwright.settings import CONFIG, Clock, Run, SettingsError, Train, to_yaml
 from graphwright.tasks import Batches, Samples, resolve, task_of
 from graphwright.training.assembly import StepResult, build, term_names, training_data
@@ -310,15 +311,38 @@ class Session:
 
     def _gradient(self, inputs: Inputs, target: GraphBatch) -> tuple[StepResult, float]:
         """Forward, backward, clip; the norm is that before clipping, the same on every rank."""
-        target = target.to(self.fabric.device)
-        result: StepResult = self.wrapped(inputs_to(inputs, self.fabric.device), *target.tensors)
         self.optimizer.zero_grad(set_to_none=True)
-        self.fabric.backward(result.loss)
+        parts = list(parts_of(len(target), self.run.train.accumulate))
+        losses: list[Tensor] = []
+        terms: list[Tensor] = []
+        health: dict[str, float] = {}
+        for part in parts:
+            share = (part.stop - part.start) / len(target)
+            # Ranks tell each other their gradients once, after the last part.
+            with ExitStack() as alone:
+                if part is not parts[-1] and self.fabric.world_size > 1:
+                    alone.enter_context(self.fabric.no_backward_sync(self.wrapped))
+                try:
+                    loss, own_terms, health = self._part_gradient(inputs, target, part, share)
+                except NotFiniteError as error:
+                    error.sample = None if error.sample is None else part.start + error.sample
+                    raise
+            losses.append(share * loss)
+            terms.append(share * own_terms)
+        result = StepResult(torch.stack(losses).sum(), torch.stack(terms).sum(0), health)
         norm = self.fabric.clip_gradients(
             self.wrapped, self.optimizer, max_norm=self.run.train.clip, error_if_nonfinite=False
         )
         assert norm is not None
         return result, float(norm)
+
+    def _part_gradient(self, inputs: Inputs, target: GraphBatch, part: slice, share: float) -> StepResult:
+        """Forward and backward of some samples, whose gradient is that share of the batch's."""
+        device = self.fabric.device
+        own = target.select(torch.arange(part.start, part.stop)).to(device)
+        result: StepResult = self.wrapped(inputs_to(some_inputs(inputs, part), device), *own.tensors)
+        self.fabric.backward(share * result.loss)
+        return result._replace(loss=result.loss.detach())
 
     def _agree(self, result: StepResult) -> tuple[float, bool, dict[str, float]]:
         """The first rank's clock, whether any rank was asked to stop, and the loss terms of the joint batch.
@@ -326,7 +350,7 @@ class Session:
         On separate clocks the ranks would stop, and save, at different steps, and wait for each other for ever.
         """
         seconds, stop = self.clock() - self.start, self.interrupts.pending
-        terms = torch.cat([result.terms, result.loss.detach()[None]]).double()
+        terms = torch.cat([result.terms, result.loss[None]]).double()
         if self.fabric.world_size > 1:
             first = self.fabric.is_global_zero
             news = torch.tensor([seconds if first else 0.0, float(stop)], dtype=terms.dtype, device=terms.device)
@@ -478,6 +502,13 @@ class Session:
     def _stopped_early(self) -> bool:
         patience = self.run.train.patience
         return bool(patience) and self.progress.stale >= patience
+
+
+def parts_of(count: int, parts: int) -> Iterator[slice]:
+    """So many samples in that many parts, or fewer, as even as can be."""
+    parts = min(parts, count)
+    edges = [round(count * at / parts) for at in range(parts + 1)]
+    yield from (slice(first, last) for first, last in pairwise(edges))
 
 
 def _fabric(train: Train) -> Fabric:

@@ -14,8 +14,10 @@ from graphwright import report, training
 from graphwright.cli import main as cli
 from graphwright.cli.shared import take_overrides
 from graphwright.cli.train import CHANGEABLE, OWN, is_unsaved
+from graphwright.experiments import estimate
 from graphwright.files import WriteError, lock_folder
 from graphwright.settings import Override, Run, SettingsError, load_run, options, presets, sections, to_yaml
+from graphwright.training import footprint
 from graphwright.training.state import Progress
 
 METRICS = {"samples": 512, "isomorphic": 81.25, "edit": 0.5}
@@ -62,6 +64,31 @@ def failing(monkeypatch, error, step=None):
         raise error
 
     monkeypatch.setattr(training, "train", train)
+
+
+@pytest.mark.parametrize(
+    ("per_sample", "memory", "told"),
+    [
+        (1e6, 64e9, "about 2.54 GB for 1,536 of a batch of 1,536; this machine has 64.00 GB"),
+        (1e7, 8e9, "it does not fit at once: give --train.accumulate 4"),
+        (1e10, 8e9, "one sample alone is too much"),
+    ],
+)
+def test_a_dry_run_prints_what_a_run_takes_and_trains_nothing(
+    calls, capsys, monkeypatch, per_sample, memory, told
+):
+    need = footprint.Footprint(predictor=18_000_000, matcher=500_000, fixed=1_000_000_000, per_sample=per_sample)
+    monkeypatch.setattr(footprint, "footprint", lambda _: need)
+    monkeypatch.setattr(footprint, "available_bytes", lambda: memory)
+    monkeypatch.setattr(estimate, "measure_cost", lambda _: estimate.Cost(0.018, 0.0, epoch=200_000))
+    assert cli.main(["train", "coloring10-paper", "--dry-run"]) == cli.DONE
+    printed = capsys.readouterr().out
+    assert "predictor 18,000,000, matcher 500,000" in printed
+    assert "18 ms per sample here, 1 hours per epoch of 200,000 samples" in printed
+    assert told in printed
+    assert ("--train.accumulate" in printed) == ("--train.accumulate" in told)
+    assert not calls
+    assert not Path("runs").exists()
 
 
 def test_a_preset_trains_in_a_folder_of_its_name(calls, capsys):

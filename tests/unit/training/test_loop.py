@@ -156,6 +156,25 @@ def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path):
     assert not same(weights(last(tmp_path / "one")), weights(last(tmp_path / "other")))
 
 
+@pytest.mark.parametrize("parts", [2, 3, 20])
+def test_a_batch_in_parts_has_the_gradient_of_the_whole(tmp_path, parts):
+    """Uneven ones, too, and no more than there are samples."""
+
+    def steps(count: int) -> list[tuple[float, float]]:
+        folder = tmp_path / str(count)
+        train(tiny_settings(train={"steps": 3, "accumulate": count}), folder)
+        records = [record for record in read_log(folder / "log.jsonl") if "loss" in record]
+        return [(record["loss"], record["gradient_norm"]) for record in records]
+
+    for whole, added in zip(steps(1), steps(parts), strict=True):
+        assert added == pytest.approx(whole, rel=1e-3)
+
+
+def test_parts_are_even_and_whole():
+    assert [(part.start, part.stop) for part in loop.parts_of(8, 3)] == [(0, 3), (3, 5), (5, 8)]
+    assert len(list(loop.parts_of(2, 5))) == 2
+
+
 def test_augmentation_can_be_turned_off(tmp_path):
     for augment in (False, True):
         train(tiny_settings(train={"steps": 2, "augment": augment}), tmp_path / str(augment))
