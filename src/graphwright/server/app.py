@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from ipaddress import ip_address
 from typing import Annotated, Any
 
 import uvicorn
@@ -16,7 +18,8 @@ from starlette.exceptions import HTTPException
 
 from graphwright import __version__
 from graphwright.server.catalogue import Sources
-from graphwright.server.guard import LOOPBACK, Guard, error_response
+from graphwright.server.connections import bounded
+from graphwright.server.guard import SOON, Guard, error_response
 from graphwright.server.limits import BusyError, RefusedError, ServerLimits
 from graphwright.server.schema import (
     Answer,
@@ -54,6 +57,7 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
     limits = limits or ServerLimits()
     worker = Worker(sources, limits)
     cards: dict[str, bytes] = {}
+    writing = asyncio.Lock()
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001
@@ -69,6 +73,7 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         openapi_url="/api/openapi.json",
     )
     app.state.worker = worker
@@ -85,14 +90,15 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
     @app.get("/api/models", response_model=list[ModelCard], responses={429: REFUSED[429]})
     async def models() -> Response:
         """Every model that can be asked, what it takes, and examples."""
-        for name in sources:
-            if name not in cards:
-                try:
-                    cards[name] = await worker.ask({"ask": "card", "given": {"model": name}})
-                except BusyError:
-                    raise
-                except RefusedError:  # a run that cannot be loaded must not hide the others
-                    cards[name] = b""
+        async with writing:  # two hundred people who open the page at once ask the worker once
+            for name in sources:
+                if name not in cards:
+                    try:
+                        cards[name] = await worker.ask({"ask": "card", "given": {"model": name}})
+                    except BusyError:
+                        raise
+                    except RefusedError:  # a run that cannot be loaded must not hide the others
+                        cards[name] = b""
         return Response(b"[" + b",".join(filter(None, cards.values())) + b"]", media_type=JSON)
 
     @app.post("/api/predict", response_model=Answer, responses=REFUSED)
@@ -156,37 +162,39 @@ async def _http_error(request: Request, error: Exception) -> Response:  # noqa: 
 async def _invalid(request: Request, error: Exception) -> Response:  # noqa: ARG001
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+    where = ".".join(str(part) for part in first["loc"][1:] if isinstance(part, str))
     told = str(first["msg"]).removeprefix("Value error, ")
     return error_response(422, f"{where[:80]}: {told}." if where else f"{told}.")
 
 
 async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001
     if isinstance(error, BusyError):
-        return error_response(429, str(error), {"Retry-After": "5"})
+        return error_response(429, str(error), SOON)
     return error_response(422, str(error))
 
 
 def serve(sources: Sources, host: str, port: int, limits: ServerLimits, say: Callable[[str], None]) -> None:
     """Bind, load, say where, and answer until interrupted. Port 0 takes a free one."""
-    if host not in LOOPBACK:
-        say(
-            f"{host} is not a loopback address: whoever can reach this machine can use its processor. "
-            "There is no password and no encryption."
-        )
     config = uvicorn.Config(
         create_app(sources, limits, host),
-        log_level="warning",
+        log_level="error",  # each bad request is a warning: whoever sends many would fill the log
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        http=bounded(limits),
         timeout_keep_alive=10,
         timeout_graceful_shutdown=3,
         ws="none",
     )
     with _bound(host, port) as listening:
+        address, taken = listening.getsockname()[:2]
+        if not ip_address(address.partition("%")[0]).is_loopback:
+            say(
+                f"{host} is not a loopback address: whoever can reach this machine can use its processor. "
+                "There is no password and no encryption."
+            )
         shown = f"[{host}]" if ":" in host else host
-        ready = f"graphwright is at http://{shown}:{listening.getsockname()[1]}/ (Ctrl-C ends it)"
+        ready = f"graphwright is at http://{shown}:{taken}/ (Ctrl-C ends it)"
         _Announcing(config, lambda: say(ready)).run(sockets=[listening])
 
 

@@ -33,6 +33,8 @@ SUFFIXES = (
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 LINE = 20_000
 """Characters of a line of a table."""
+HOPELESS = 1000
+"""Inputs that cannot be read, of one file, after which no more are tried."""
 PROBLEMS = 3
 """Inputs that cannot be read, of one file, that are told."""
 
@@ -125,7 +127,7 @@ def _file_case(page: AnyPage, path: Path, row: int, shown: str, formula: str) ->
                 inputs.append(each)
             else:
                 problems.append(_told(each.message, path, shown))
-            if len(inputs) == max(ROWS, row):
+            if len(inputs) == max(ROWS, row) or len(problems) == HOPELESS:
                 break
         if not inputs:
             raise RefusedError(problems[0] if problems else f"{shown}: {page.empty}.")

@@ -21,8 +21,9 @@ class BusyError(RefusedError):
 class ServerLimits:
     """seconds: for one prediction, after which it is cut off. megabytes: of a file.
 
-    upload_seconds: for a request to arrive. waiting: requests in the queue. waiting_seconds: for one of them.
-    memory: bytes of the worker, a machine's worth of which no input may take.
+    upload_seconds: for a request to arrive, and for an answer to be taken. waiting: requests in the queue.
+    waiting_seconds: for one of them. connections: open at once. held_megabytes: of all requests that have come or
+    are coming. memory: bytes of the worker, a machine's worth of which no input may take.
     """
 
     seconds: float = 30.0
@@ -30,6 +31,8 @@ class ServerLimits:
     upload_seconds: float = 20.0
     waiting: int = 64
     waiting_seconds: float = 60.0
+    connections: int = 500
+    held_megabytes: float = 256.0
     memory: int = 6 * 2**30
 
     def __post_init__(self) -> None:
@@ -42,11 +45,16 @@ class ServerLimits:
         return int(self.megabytes * 2**20)
 
     @property
+    def held_bytes(self) -> int:
+        return int(self.held_megabytes * 2**20)
+
+    @property
     def decode_seconds(self) -> float:
         """For a decoder that takes the best found so far: well before the request is cut off."""
         return min(8.0, self.seconds / 3)
 
 
+BUSY = "Too many people are asking at the moment. Please try again in a few seconds."
 TEXT = 200_000
 """Characters that can be pasted."""
 ROWS = 50

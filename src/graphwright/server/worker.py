@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from graphwright.server.limits import BusyError, RefusedError, ServerLimits, TooLongError
+from graphwright.server.limits import BUSY, BusyError, RefusedError, ServerLimits, TooLongError
 
 LENGTH = struct.Struct("!I")
 STARTING_SECONDS = 180.0
@@ -75,13 +75,13 @@ class Worker:
     async def ask(self, question: dict[str, Any], data: bytes = b"") -> bytes:
         """The answer as JSON. A `RefusedError` says why there is none; whatever happens, the next is served."""
         if self._waiting >= self.limits.waiting:
-            raise BusyError("Too many people are asking at the moment. Please try again in a few seconds.")
+            raise BusyError(BUSY)
         self._waiting += 1
         try:
             async with asyncio.timeout(self.limits.waiting_seconds):
                 await self._turn.acquire()
         except TimeoutError:
-            raise BusyError("Too many people are asking at the moment. Please try again in a minute.") from None
+            raise BusyError(BUSY) from None
         finally:
             self._waiting -= 1
         # Seen to the end also where nobody waits any more: a reply left in the pipe would be the next one's.
@@ -92,7 +92,10 @@ class Worker:
     async def _exchange(self, question: dict[str, Any], data: bytes) -> bytes:
         if self._process is None or self._process.returncode is not None:
             await self.stop()
-            await self.start()
+            try:
+                await self.start()
+            except (RuntimeError, OSError) as error:  # no memory, no more processes
+                raise BusyError(f"The prediction process cannot be started at the moment ({error}).") from None
         try:
             async with asyncio.timeout(self.limits.seconds):
                 await self._send(question, data)

@@ -339,6 +339,8 @@ def _vectors(path: Path) -> Any:
     # A file without a byte is an EOFError, one that claims to be larger than the memory a MemoryError.
     except (OSError, ValueError, EOFError, MemoryError) as error:
         raise ValueError(f"{path} cannot be read as a NumPy array: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path} is an archive of NumPy arrays; one array was expected")
     vectors = array[None] if array.ndim == 1 else array
     if vectors.ndim != 2 or vectors.shape[1] != BITS:
         raise ValueError(f"{path}: expected fingerprints of shape (m, {BITS}), got {array.shape}")
