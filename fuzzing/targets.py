@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+from torch import Tensor
 
 from graphwright.graphs import from_json, to_json
 from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, molecule_vocabulary, parse_smiles
@@ -118,7 +119,10 @@ def _table(path: Path) -> None:
     for split in SPLITS:
         if found.samples[split]:
             data = TableDataset(found, split)
-            data.batch(range(len(data)))
+            inputs, _ = data.batch(range(len(data)))
+            tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+            if not all(tensor.isfinite().all() for tensor in tensors):
+                raise Finding("an input that is not finite")
 
 
 def _graph(path: Path) -> None:
@@ -269,14 +273,31 @@ BRACKETS = ("{", "}", "[", "]", '"', ":", ",", "[[", "]]", '":', '{"')
 PEAK_KEYS = ("precursor", "pepmass", "charge", "adduct", "[M+H]+", "[M-H]-", "collision energy", "ms level")
 NODE_LINK = ("nodes", "edges", "links", "id", "label", "source", "target", "directed", "multigraph")
 COLUMNS = (*NODE_LINK, "graph", "attributes", "smiles_target", "split", "train", "peaks", "bytes", "path", ".png")
-SMILES_WORDS = ("smiles", "id", "split", "train", "c1ccccc1", "[", "]", "%", "@", "\t", ",", '"', "(", ")", "=", "#")
+SMILES_WORDS = (
+    "smiles",
+    "id",
+    "split",
+    "train",
+    "c1ccccc1",
+    "[",
+    "]",
+    "%",
+    "@",
+    "\t",
+    ",",
+    '"',
+    "(",
+    ")",
+    "=",
+    "#",
+)
 YAML_WORDS = (
     "preset: ", "task:", "model:", "loss:", "train:", "matching:", "kind: ", "width: ", "steps: ", "capacity: ",
     "coloring10", "table", "&a ", "*a", "<<: ", "? ", "- ", "|", ">", "!!", "%", "---", "...", "~", "\n  ", "none",
 )  # fmt: skip
 MZML_WORDS = (
     "<spectrum>", "</spectrum>", "<cvParam ", "accession=", "MS:1000511", "MS:1000574", "MS:1000523", "value=",
-    "<binary>", "</binary>", "<!DOCTYPE", "<!ENTITY", "&amp;", "<precursor>", "encodedLength=", "<referenceableParamGroupRef ",
+    "<binary>", "</binary>", "<!DOCTYPE", "<!ENTITY", "&amp;", "<precursor>", "encodedLength=",
 )  # fmt: skip
 
 TARGETS: dict[str, Target] = {
@@ -294,14 +315,32 @@ TARGETS: dict[str, Target] = {
             "input.msp",
             partial(_spectra, form="msp"),
             _golden("mona.msp", "nist.msp"),
-            (*MARKS, *PEAK_KEYS, "Name: ", "Num Peaks: ", "Comments: ", "Formula: ", "\n\n", ";", '"ms level=MS2"'),
+            (
+                *MARKS,
+                *PEAK_KEYS,
+                "Name: ",
+                "Num Peaks: ",
+                "Comments: ",
+                "Formula: ",
+                "\n\n",
+                ";",
+                '"ms level=MS2"',
+            ),
         ),
         Target(
             "massbank",
             "input.txt",
             partial(_spectra, form="massbank"),
             _golden("record.massbank.txt"),
-            (*MARKS, "ACCESSION: ", "//\n", "PK$PEAK: ", "PK$NUM_PEAK: ", "AC$MASS_SPECTROMETRY: ", "DEPRECATED: "),
+            (
+                *MARKS,
+                "ACCESSION: ",
+                "//\n",
+                "PK$PEAK: ",
+                "PK$NUM_PEAK: ",
+                "AC$MASS_SPECTROMETRY: ",
+                "DEPRECATED: ",
+            ),
         ),
         Target(
             "spectra-tsv",
@@ -320,7 +359,18 @@ TARGETS: dict[str, Target] = {
                 b'{"peaks_json": "[[1, 2]]"}',
                 b'{"spectra": [{"peaks": [[1, 2]], "collision_energy": 30, "charge": 1}]}',
             ),
-            (*MARKS, *BRACKETS, "spectra", "peaks", "peaks_json", "mzs", "intensities", "spectrum", "name", "value"),
+            (
+                *MARKS,
+                *BRACKETS,
+                "spectra",
+                "peaks",
+                "peaks_json",
+                "mzs",
+                "intensities",
+                "spectrum",
+                "name",
+                "value",
+            ),
             is_json=True,
         ),
         Target(
@@ -419,8 +469,23 @@ TARGETS: dict[str, Target] = {
             "checkpoint-facts",
             "facts.json",
             _facts,
-            (json.dumps(json.loads((MODEL / "model.json").read_text())["facts"]).encode(), b'{"progress": {"step": 3}}'),
-            (*MARKS, *BRACKETS, "settings", "task", "model", "kind", "table", "progress", "step", "decoder", "test"),
+            (
+                json.dumps(json.loads((MODEL / "model.json").read_text())["facts"]).encode(),
+                b'{"progress": {"step": 3}}',
+            ),
+            (
+                *MARKS,
+                *BRACKETS,
+                "settings",
+                "task",
+                "model",
+                "kind",
+                "table",
+                "progress",
+                "step",
+                "decoder",
+                "test",
+            ),
             is_json=True,
         ),
     ]

@@ -69,7 +69,7 @@ def last_step(folder: Path) -> int | None:
     """The step of the last checkpoint, if there is one that can be read."""
     try:
         return int(json.loads((folder / "checkpoints" / "last.json").read_text())["facts"]["progress"]["step"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

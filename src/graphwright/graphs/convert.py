@@ -75,14 +75,14 @@ def from_json(data: Mapping[str, Any], vocabulary: Vocabulary | None = None) -> 
     for at, node in enumerate(nodes):
         identity = _field(node, "id", f"nodes[{at}]")
         if identity in position:
-            raise ValueError(f"nodes[{at}] repeats the id {identity!r}")
+            raise ValueError(f"nodes[{at}] repeats the id {_shown(identity)}")
         position[identity] = at
     ends = []
     for at, edge in enumerate(edges):
         pair = [_field(edge, side, f"{links}[{at}]") for side in ("source", "target")]
         for node in pair:
             if node not in position:
-                raise ValueError(f"{links}[{at}] names node {node!r}, which is not in nodes")
+                raise ValueError(f"{links}[{at}] names node {_shown(node)}, which is not in nodes")
         ends.append((position[pair[0]], position[pair[1]]))
     return _build(nodes, ends, [edge.get("label") for edge in edges], vocabulary)
 
@@ -146,8 +146,8 @@ def _measured(node: Mapping[str, Any], where: str) -> dict[str, float]:
         for at, each in enumerate(plain if several else [plain]):
             if isinstance(each, bool) or not isinstance(each, Real):
                 break
-            if not math.isfinite(each):
-                raise ValueError(f"{where}.{field} is {each}")
+            if not _is_finite(each):
+                raise ValueError(f"{where}.{field} is {_shown(each)}")
             numbers[f"{field}[{at}]" if several else field] = float(each)
     return numbers
 
@@ -160,7 +160,7 @@ def _names(labels: list[Any], field: str) -> list[str] | None:
     """Labels as names; None where nothing is labelled. Half-labelled graphs are refused."""
     for at, label in enumerate(labels):
         if label is not None and not _is_scalar(label):
-            raise ValueError(f"{field}[{at}].label must be a string or a number, got {label!r}")
+            raise ValueError(f"{field}[{at}].label must be a string or a number, got {_shown(label)}")
     missing = [at for at, label in enumerate(labels) if label is None]
     if len(missing) == len(labels):
         return None
@@ -179,22 +179,42 @@ def _records(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return records
 
 
+def _shown(value: Any) -> str:
+    """In a message; a number may have more digits than Python writes, a list be deeper than it can follow."""
+    try:
+        return repr(value)[:80]
+    except (ValueError, RecursionError):
+        return f"one that is too long to show ({type(value).__name__})"
+
+
 def _field(record: Mapping[str, Any], field: str, where: str) -> Any:
     if field not in record:
         raise ValueError(f"{where} has no {field!r}")
     value = _identity(record[field])
     if value is None:
-        raise ValueError(f"{where}.{field} must be a string or a number, got {record[field]!r}")
+        raise ValueError(f"{where}.{field} must be a string or a number, got {_shown(record[field])}")
     return value
 
 
-def _identity(value: Any) -> Any:
+DEEPEST = 8
+"""Tuples in one another that name a node: without an end, a hostile file's would be a stack's."""
+
+
+def _identity(value: Any, deepest: int = DEEPEST) -> Any:
     """A node's id: a string, a number, or a tuple of them (an array, once through JSON); None for others."""
     if isinstance(value, list | tuple):
-        parts = tuple(_identity(part) for part in value)
+        parts = tuple(_identity(part, deepest - 1) for part in value) if deepest else (None,)
         return None if None in parts else parts
     return value if _is_scalar(value) else None
 
 
 def _is_scalar(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, Real) and math.isfinite(value))
+    return isinstance(value, str) or (isinstance(value, Real) and _is_finite(value))
+
+
+def _is_finite(value: Real) -> bool:
+    """Whether a number is one that a float can hold."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -54,17 +55,17 @@ class Vocabulary:
             object.__setattr__(self, kind, names)
             if not names:
                 raise ValueError(f"vocabulary.{kind} must not be empty")
-            repeated = sorted({name for name in names if names.count(name) > 1})
-            if repeated:
-                raise ValueError(f"vocabulary.{kind} names {repeated[0]!r} twice")
+            twice = _repeated(names)
+            if twice is not None:
+                raise ValueError(f"vocabulary.{kind} names {twice!r} twice")
         if self.edges[0] != NO_EDGE:
             raise ValueError(f"vocabulary.edges must start with {NO_EDGE!r}, got {self.edges[0]!r}")
         if len(self.edges) < 2:
             raise ValueError(f"vocabulary.edges must name a class besides {NO_EDGE!r}")
         object.__setattr__(self, "attributes", tuple(self.attributes))
-        twice = sorted({name for name in self.attribute_names if self.attribute_names.count(name) > 1})
-        if twice:
-            raise ValueError(f"vocabulary.attributes names {twice[0]!r} twice")
+        twice = _repeated(self.attribute_names)
+        if twice is not None:
+            raise ValueError(f"vocabulary.attributes names {twice!r} twice")
 
     @property
     def attribute_names(self) -> tuple[str, ...]:
@@ -120,6 +121,11 @@ def _strings(names: Iterable[str], what: str) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise ValueError(f"{what}[{at}] must be a string, got {name!r}")
     return names
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name, in alphabetical order, that there is twice."""
+    return min((name for name, count in Counter(names).items() if count > 1), default=None)
 
 
 def _code(codes: dict[str, int], name: str, what: str, position: int) -> int:

@@ -97,20 +97,20 @@ def exists(path: Path) -> bool:
 def _read_note(path: Path) -> dict[str, Any]:
     note = _note(path)
     try:
-        record = json.loads(note.read_text())
+        record = json.loads(note.read_text(encoding="utf-8"))
+        facts = record.get("facts") if isinstance(record, dict) else None
+        digest = _facts_digest(facts) if isinstance(facts, dict) else None
     except FileNotFoundError as error:
         raise CheckpointError(f"{note} does not exist") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    # Of bytes that are no text, of text that is no JSON and of numbers with too many digits alike.
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{note} is damaged: {error}") from error
     if not isinstance(record, dict) or not {"format", "tensors", "sha256", "facts"} <= set(record):
         raise CheckpointError(f"{note} is not a checkpoint of graphwright")
     if record["format"] != FORMAT:
         raise CheckpointError(f"{note} has format {record['format']}, this version reads {FORMAT}")
     # Notes older than the facts' checksum have none.
-    if not isinstance(record["facts"], dict) or record.get("facts_sha256") not in (
-        None,
-        _facts_digest(record["facts"]),
-    ):
+    if digest is None or record.get("facts_sha256") not in (None, digest):
         raise CheckpointError(f"{note} is altered: the checksum of its facts is not the one it names")
     return record
 

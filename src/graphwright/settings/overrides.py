@@ -284,7 +284,10 @@ def _entries(node: Node, path: Path, expected: str) -> Iterator[tuple[str, str, 
     if not isinstance(node, MappingNode):
         raise SettingsError(f"{path}:{node.start_mark.line + 1}: expected {expected}")
     for key, value in node.value:
-        yield str(key.value), f"{path}:{key.start_mark.line + 1}", value
+        origin = f"{path}:{key.start_mark.line + 1}"
+        if _scalar(key) is None:
+            raise SettingsError(f"{origin}: expected {expected}, got {_kind_given(key)} for a name")
+        yield str(key.value), origin, value
 
 
 def _kind_given(node: Node) -> str:

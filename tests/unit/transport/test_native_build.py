@@ -1,6 +1,9 @@
 """The compiled kernels come and go: no compiler, a failing one, a damaged cache, switched off."""
 
 import logging
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
@@ -40,7 +43,7 @@ def test_a_compiler_that_rejects_the_source_says_which_and_why(monkeypatch, tmp_
     monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
     with pytest.raises(BuildError, match=r"compiler failed: kernels\.cpp:1: error: no vectors"):
         library.build_library()
-    assert not list((tmp_path / "cache").iterdir())
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.suffix != ".lock"]
 
 
 def test_a_missing_compiler_is_named(monkeypatch):
@@ -49,24 +52,77 @@ def test_a_missing_compiler_is_named(monkeypatch):
         library.build_library()
 
 
-@needs_kernels
-def test_a_damaged_library_in_the_cache_is_built_anew(monkeypatch, tmp_path):
+@pytest.fixture
+def copying(monkeypatch, tmp_path):
+    """A cache of its own and a compiler that takes a moment, notes that it ran, and copies a good library."""
     good = library.build_library()
-    compiler = tmp_path / "compiler"
+    compiler, ran = tmp_path / "compiler", tmp_path / "ran"
     compiler.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] && exit 0\nwhile [ "$1" != -o ]; do shift; done\ncp "{good}" "$2"\n'
+        f'#!/bin/sh\n[ "$1" = --version ] && exit 0\necho $$ >> "{ran}"\n'
+        f'while [ "$1" != -o ]; do shift; done\nhead -c 5000 "{good}" > "$2"; sleep 0.3; cp "{good}" "$2"\n'
     )
     compiler.chmod(0o755)
+    ran.touch()
     monkeypatch.setenv("CXX", str(compiler))
     monkeypatch.setenv("GRAPHWRIGHT_CACHE", str(tmp_path / "cache"))
-    damaged = library.build_library()
-    damaged.write_bytes(b"half a libra")
+    return good.read_bytes(), ran
+
+
+@needs_kernels
+@pytest.mark.parametrize("damage", ["empty", "start", "half", "last", "bit", "text", "note", "no note"])
+def test_a_damaged_library_in_the_cache_is_built_anew(copying, damage):
+    """To open half of one would end the process, not raise an error."""
+    good, ran = copying
+    cached = library.build_library()
+    note = cached.with_suffix(".sha256")
+    match damage:
+        case "empty" | "start" | "half" | "last":
+            cached.write_bytes(good[: {"empty": 0, "start": 5000, "half": len(good) // 2}.get(damage, -1)])
+        case "bit":
+            cached.write_bytes(good[:9000] + bytes([good[9000] ^ 1]) + good[9001:])
+        case "text":
+            cached.write_bytes(b"half a libra")
+        case "note":
+            note.write_bytes(b"\xff")
+        case "no note":
+            note.unlink()
     load_kernels.cache_clear()
     try:
         assert load_kernels() is not None
-        assert damaged.read_bytes() == good.read_bytes()
+        assert cached.read_bytes() == good
+        assert library.build_library() == cached
+        assert len(ran.read_text().splitlines()) == 2
     finally:
         load_kernels.cache_clear()
+
+
+BUILDING = """
+import ctypes
+from graphwright.transport.native import library
+ctypes.CDLL(str(library.build_library()))
+"""
+
+
+@needs_kernels
+def test_processes_that_build_at_once_build_it_once(copying):
+    good, ran = copying
+    processes = [subprocess.Popen([sys.executable, "-c", BUILDING]) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert len(ran.read_text().splitlines()) == 1
+    assert library.build_library().read_bytes() == good
+
+
+@needs_kernels
+def test_a_process_killed_while_it_builds_is_in_nobodys_way(copying):
+    good, ran = copying
+    process = subprocess.Popen([sys.executable, "-c", BUILDING])
+    while not ran.read_text():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    cached = library.build_library()
+    assert cached.read_bytes() == good
+    assert sorted(path.suffix for path in cached.parent.iterdir()) == [".lock", ".sha256", ".so"]
 
 
 def test_without_a_home_the_cache_is_asked_for(monkeypatch):

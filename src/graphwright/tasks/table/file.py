@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -168,7 +169,7 @@ def _cell(text: str) -> Any:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) < 40 else f"{text[:37]}..."
+    return text if len(text) < 80 else f"{text[:77]}..."
 
 
 READERS: dict[str, Callable[[Path], TableFile]] = {
@@ -184,6 +185,10 @@ NODES, EDGES, GRAPH, ATTRIBUTES, DIRECTED = "nodes", "edges", "graph", "attribut
 SMILES = "smiles_target"
 UNLABELLED_NODE, UNLABELLED_EDGE = "node", "edge"
 """What nodes and edges without a label are called."""
+MOST_UNLABELLED = 100_000
+"""Nodes that a number stands for: far more than are predicted, and few enough to be made before that is told."""
+LARGEST_NUMBER = 1e30
+"""Of a node: of larger ones no mean and no deviation can be had in single precision."""
 
 
 def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -> tuple[str, ...]:
@@ -235,21 +240,25 @@ def target_of(row: Row, columns: Sequence[str]) -> Graph:
         graph = _listed(parsed(row[NODES], NODES), parsed(row[EDGES], EDGES), measured)
     if not graph.size:
         raise RowError("empty graph", columns[0], "the graph has no node")
+    if graph.attributes is not None and (np.abs(graph.attributes) > LARGEST_NUMBER).any():
+        raise RowError("too large", columns[-1], f"a node's number is larger than {LARGEST_NUMBER:g}")
     return graph
 
 
 def _listed(nodes: Any, edges: Any, attributes: Any) -> Graph:
     if isinstance(nodes, int) and not isinstance(nodes, bool) and nodes >= 0:
+        if nodes > MOST_UNLABELLED:
+            raise RowError("too large", NODES, f"{_shown(nodes)} nodes, at most {MOST_UNLABELLED:,} are read")
         nodes = [UNLABELLED_NODE] * nodes
     if not isinstance(nodes, list):
-        raise RowError("not a list", NODES, f"expected a list of labels, got {nodes!r}")
+        raise RowError("not a list", NODES, f"expected a list of labels, got {_shown(nodes)}")
     labels = [_label(label, NODES, f"label {at}") for at, label in enumerate(nodes)]
     if not isinstance(edges, list):
-        raise RowError("not a list", EDGES, f"expected a list of pairs, got {edges!r}")
+        raise RowError("not a list", EDGES, f"expected a list of pairs, got {_shown(edges)}")
     labelled: dict[tuple[int, int], str] = {}
     for at, edge in enumerate(edges):
         if not isinstance(edge, list | tuple) or len(edge) not in (2, 3):
-            raise RowError("not a pair", EDGES, f"edge {at} must be [i, j] or [i, j, label], got {edge!r}")
+            raise RowError("not a pair", EDGES, f"edge {at} must be [i, j] or [i, j, label], got {_shown(edge)}")
         first, second = (_index(node, len(labels), at) for node in edge[:2])
         label = UNLABELLED_EDGE if len(edge) == 2 else _label(edge[2], EDGES, f"the label of edge {at}")
         _refuse_loop(first, second, at, EDGES)
@@ -262,7 +271,9 @@ def _listed(nodes: Any, edges: Any, attributes: Any) -> Graph:
 def _measured(attributes: Any, nodes: int) -> dict[str, list[float]]:
     """By name a number for every node, from a list of numbers, of vectors or of objects, one for each node."""
     if not isinstance(attributes, list):
-        raise RowError("not a list", ATTRIBUTES, f"expected a list, an entry for each node, got {attributes!r}")
+        raise RowError(
+            "not a list", ATTRIBUTES, f"expected a list, an entry for each node, got {_shown(attributes)}"
+        )
     if len(attributes) != nodes:
         raise RowError("wrong length", ATTRIBUTES, f"{len(attributes)} entries for {nodes} nodes")
     fields = [each if isinstance(each, Mapping) else {ATTRIBUTES: each} for each in attributes]
@@ -274,14 +285,16 @@ def _measured(attributes: Any, nodes: int) -> dict[str, list[float]]:
         numbers = sum(len(value) if isinstance(value, list) else 1 for value in each.values())
         if numbers != len(measured):
             expected = ", ".join(measured) or "numbers"
-            raise RowError("not a number", ATTRIBUTES, f"entry {at} must be {expected}, got {attributes[at]!r}")
+            raise RowError(
+                "not a number", ATTRIBUTES, f"entry {at} must be {expected}, got {_shown(attributes[at])}"
+            )
     return measured
 
 
 def _molecule(text: Any) -> Graph:
     """Atoms and bonds of a SMILES, without hydrogens, under the vocabulary of its own elements."""
     if not isinstance(text, str):
-        raise RowError("not a molecule", SMILES, f"expected a SMILES, got {text!r}")
+        raise RowError("not a molecule", SMILES, f"expected a SMILES, got {_shown(text)}")
     try:
         molecule = parse_smiles(text)
         symbols = sorted({atom.GetSymbol() for atom in molecule.GetAtoms()} - {"H"})
@@ -293,7 +306,7 @@ def _molecule(text: Any) -> Graph:
 def _node_link(data: Any) -> Graph:
     """networkx's form; both orders of an edge may be there, as long as they say the same."""
     if not isinstance(data, Mapping):
-        raise RowError("not node-link JSON", GRAPH, f"expected an object with nodes and edges, got {data!r}")
+        raise RowError("not node-link JSON", GRAPH, f"expected an object with nodes and edges, got {_shown(data)}")
     if data.get("directed"):
         raise RowError("directed graph", GRAPH, "it is directed, and only undirected graphs can be predicted")
     if data.get("multigraph"):
@@ -309,7 +322,7 @@ def _node_link(data: Any) -> Graph:
     kept = []
     for at, link in enumerate(links):
         if not isinstance(link, Mapping):
-            raise RowError("not node-link JSON", GRAPH, f"{key}[{at}] must be an object, got {link!r}")
+            raise RowError("not node-link JSON", GRAPH, f"{key}[{at}] must be an object, got {_shown(link)}")
         ends = [repr(link.get(side)) for side in ("source", "target")]
         _refuse_loop(ends[0], ends[1], at, GRAPH)
         label = str(link.get("label"))
@@ -360,7 +373,9 @@ def _index(node: Any, size: int, at: int) -> int:
     if isinstance(node, float) and node.is_integer():
         node = int(node)
     if not isinstance(node, int) or isinstance(node, bool):
-        raise RowError("not an index", EDGES, f"edge {at} must name nodes by their index, from 0, got {node!r}")
+        raise RowError(
+            "not an index", EDGES, f"edge {at} must name nodes by their index, from 0, got {_shown(node)}"
+        )
     if not 0 <= node < size:
         raise RowError("index out of range", EDGES, f"edge {at} names node {node}, the graph has {size} (from 0)")
     return node
@@ -370,7 +385,7 @@ def _label(label: Any, field: str, what: str) -> str:
     if isinstance(label, float) and math.isnan(label):
         raise RowError("NaN", field, f"{what} is NaN")
     if isinstance(label, bool) or not isinstance(label, str | int | float):
-        raise RowError("not a label", field, f"{what} must be text or a number, got {label!r}")
+        raise RowError("not a label", field, f"{what} must be text or a number, got {_shown(label)}")
     return str(label)
 
 

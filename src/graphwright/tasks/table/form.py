@@ -228,8 +228,12 @@ class Form:
                 )
 
     def _standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-        scaled: NDArray[np.float64] = (numbers - np.array(self.mean)) / np.array(self.deviation)
-        return scaled.astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = ((numbers - np.array(self.mean)) / np.array(self.deviation)).astype(np.float32)
+        if not np.isfinite(scaled).all():
+            worst = numbers.flat[int(np.flatnonzero(~np.isfinite(scaled))[0])]
+            raise RowError("too large", ", ".join(self.columns), f"{worst:g} is too large")
+        return scaled
 
     def _code(self, word: str) -> int:
         if word not in self._codes:
@@ -288,6 +292,8 @@ def _measured_form(
 ) -> Form:
     form = Form(kind, names, widths, (0.0,) * sum(widths), (1.0,) * sum(widths))
     values = [value for row in rows for value in _usable(lambda row: [form.read(row)], row)]
+    if not values:
+        raise ValueError(f"{path}: no training row has usable numbers in {', '.join(names)}")
     table = np.concatenate([np.asarray(value, np.float64).reshape(-1, sum(widths)) for value in values])
     if not len(table):
         raise ValueError(f"{path}: every training row's {names[0]} is empty")

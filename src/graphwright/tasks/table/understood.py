@@ -158,7 +158,10 @@ def understand(settings: TableTask, path: Path | None = None) -> Understood:
     where = Path(settings.data) if path is None else path
     status = where.stat() if where.is_file() else None
     stamp = (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
-    return _understood(settings, where, path is not None, stamp)
+    try:
+        return _understood(settings, where, path is not None, stamp)
+    except RecursionError as error:
+        raise ValueError(f"{where}: its JSON is nested too deeply") from error
 
 
 @lru_cache(maxsize=8)
@@ -270,7 +273,7 @@ def _split(row: Row | RowError, number: int, by_column: bool) -> Split | RowErro
     given = row.get(SPLIT)
     split = SPLIT_NAMES.get(str(given).strip().lower())
     if split is None:
-        return RowError("unknown split", SPLIT, f"expected {', '.join(SPLITS)}, got {given!r}")
+        return RowError("unknown split", SPLIT, f"expected {', '.join(SPLITS)}, got {str(given)[:40]!r}")
     return split
 
 

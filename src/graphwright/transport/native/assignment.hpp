@@ -23,9 +23,9 @@ class Assignment {
 
     void forget() { std::fill(column_, column_ + stride_, 0.0); }
 
-    // The cheapest assignment. It starts from the column potentials of the last one, which leave few paths to find if
-    // the costs are alike.
-    void solve() {
+    // The cheapest assignment, false if costs or potentials are not finite. It starts from the column potentials of the
+    // last one, which leave few paths to find if the costs are alike.
+    bool solve() {
         std::fill(row_of_.begin(), row_of_.end(), -1);
         for (int64_t i = 0; i < n_; ++i) {
             const double* costs = cost_ + i * stride_;
@@ -44,7 +44,8 @@ class Assignment {
                 }
         }
         for (int64_t i = 0; i < n_; ++i)
-            if (column_of_[i] < 0) augment(i);
+            if (column_of_[i] < 0 && !augment(i)) return false;
+        return true;
     }
 
   private:
@@ -54,8 +55,9 @@ class Assignment {
     static Vector<double> smaller(Vector<double> a, Vector<double> b) { return a < b ? a : b; }
     static double smallest(Vector<double> value) { return -largest<double>(-value); }
 
-    // Dijkstra's search from a free row to a free column along reduced costs; potentials follow.
-    void augment(int64_t start) {
+    // Dijkstra's search from a free row to a free column along reduced costs; potentials follow. False if no column is
+    // near, which only numbers that are not finite can bring about.
+    bool augment(int64_t start) {
         std::fill(shortest_, shortest_ + stride_, INFINITE);
         std::fill(blocked_, blocked_ + stride_, 0.0);  // infinite for columns that were reached
         int64_t scanned = 0, i = start, end = -1;
@@ -82,6 +84,7 @@ class Assignment {
                     next = j;
                     if (row_of_[j] < 0) break;
                 }
+            if (next < 0) return false;
             blocked_[next] = INFINITE;
             if (row_of_[next] < 0) end = next;
             else i = row_of_[next];
@@ -99,6 +102,7 @@ class Assignment {
             std::swap(column_of_[before], j);
             if (before == start) break;
         }
+        return true;
     }
 
     int64_t n_, stride_;

@@ -71,7 +71,7 @@ template <class F> class FrankWolfe {
                 largest = std::max(largest, std::abs(entry));
             }
         if (!finite || largest > 1e300) return false;  // differences of larger ones are not finite
-        assignment_.solve();
+        if (!assignment_.solve()) return false;
         std::fill(vertex_, vertex_ + n_ * stride_, F(0));
         for (int64_t i = 0; i < n_; ++i) vertex_[i * stride_ + assignment_.column_of(i)] = 1;
         return true;
@@ -85,9 +85,9 @@ template <class F> class FrankWolfe {
 };
 
 template <class F>
-void conditional_gradient(const Form<F>& form, const F* start, int64_t batch, int64_t n, int64_t most, F tolerance,
+bool conditional_gradient(const Form<F>& form, const F* start, int64_t batch, int64_t n, int64_t most, F tolerance,
                           int64_t threads, F* plan, F* rows, F* columns, int64_t* taken) {
-    for_each_sample(batch, threads, [=] {
+    return for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(FrankWolfe<F>::scratch(n, form.channels));
         auto steps = std::make_shared<FrankWolfe<F>>(form, n, *memory);
         return [=, keep = memory](int64_t sample) {

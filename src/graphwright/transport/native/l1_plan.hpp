@@ -23,10 +23,10 @@ template <class F> struct Embeddings {
 // cost: (batch, n, n), of whose columns the first count. totals: (batch) what the costs sum to, least at least.
 // mass: (batch) of the plan, which is finite only if the embeddings and their distances are.
 template <class F>
-void l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t batch, int64_t steps, int64_t threads,
+bool l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t batch, int64_t steps, int64_t threads,
                      F* cost, F* totals, F* plan, F* rows, F* columns, F* mass) {
     const int64_t n = given.n;
-    for_each_sample(batch, threads, [=] {
+    return for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Scaling<F>::scratch(n));
         auto scaling = std::make_shared<Scaling<F>>(n, *memory);
         F* log_row = memory->take(n);
@@ -62,11 +62,11 @@ void l1_plan_forward(const Embeddings<F>& given, F epsilon, F least, int64_t bat
 
 // to_padding: (batch, d), zero where a sample has no such node.
 template <class F>
-void l1_plan_backward(const Embeddings<F>& given, F epsilon, F least, const F* cost, const F* totals, const F* rows,
+bool l1_plan_backward(const Embeddings<F>& given, F epsilon, F least, const F* cost, const F* totals, const F* rows,
                       const F* columns, const F* plan_gradient, int64_t batch, int64_t steps, int64_t threads,
                       F* to_x, F* to_y, F* to_padding) {
     const int64_t n = given.n, d = given.d;
-    for_each_sample(batch, threads, [=] {
+    return for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Reverse<F>::scratch(n, steps) + L1Gradient<F>::scratch(n));
         auto reverse = std::make_shared<Reverse<F>>(n, steps, *memory);
         auto distances = std::make_shared<L1Gradient<F>>(n, *memory);

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <vector>
 
 namespace graphwright {
@@ -138,6 +140,22 @@ inline Vector<double> logarithm(Vector<double> x) {
 // Aligned scratch memory, handed out in whole vectors.
 template <class F> class Scratch {
   public:
+#ifdef __SANITIZE_ADDRESS__
+    // Every array by itself, so that the sanitizer sees where each of them ends; and all of them within the size.
+    explicit Scratch(int64_t size) : left_(size) {}
+    F* take(int64_t size) {
+        if ((left_ -= padded<F>(size)) < 0) __builtin_trap();
+        arrays_.emplace_back(new (std::align_val_t(32)) F[padded<F>(size)]());
+        return arrays_.back().get();
+    }
+
+  private:
+    struct Free {
+        void operator()(F* array) const { operator delete[](array, std::align_val_t(32)); }
+    };
+    std::vector<std::unique_ptr<F[], Free>> arrays_;
+    int64_t left_;
+#else
     explicit Scratch(int64_t size) : memory_(size + Lanes<F>::count * 2) {
         const auto address = reinterpret_cast<uintptr_t>(memory_.data());
         next_ = memory_.data() + ((32 - address % 32) % 32) / sizeof(F);
@@ -151,6 +169,7 @@ template <class F> class Scratch {
   private:
     std::vector<F> memory_;
     F* next_;
+#endif
 };
 
 // The first columns of rows of n numbers into padded rows, the rest filled up.
@@ -177,16 +196,25 @@ class FlushSubnormals {
 
 // One sample at a time on each thread; `make` builds a thread's own worker with its scratch memory. The threads are
 // OpenMP's, which torch uses too: threads of our own would wait for torch's, which go on spinning after their work.
-template <class Make> void for_each_sample(int64_t samples, int64_t threads, Make make) {
+// False where there is no memory: no exception may leave a thread.
+template <class Make> bool for_each_sample(int64_t samples, int64_t threads, Make make) {
     std::atomic<int64_t> next{0};
+    std::atomic<bool> enough{true};
 #ifdef _OPENMP
 #pragma omp parallel num_threads(static_cast<int>(threads)) if (threads > 1)
 #endif
     {
         FlushSubnormals flush;
-        auto worker = make();
-        for (int64_t sample; (sample = next.fetch_add(1, std::memory_order_relaxed)) < samples;) worker(sample);
+        try {
+            auto worker = make();
+            for (int64_t sample; (sample = next.fetch_add(1, std::memory_order_relaxed)) < samples;) worker(sample);
+        } catch (const std::bad_alloc&) {
+            enough = false;
+        } catch (const std::length_error&) {
+            enough = false;
+        }
     }
+    return enough;
 }
 
 }  // namespace graphwright

@@ -10,15 +10,15 @@ import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from filelock import FileLock
 from torch import Tensor
 
-from graphwright.files import NoCacheError, cache_folder, cached
+from graphwright.files import LOCK, NoCacheError, cache_folder, cached, replacing, sha256_of, write_text
 
 if TYPE_CHECKING:
     from graphwright.transport.problem import QuadraticForm
@@ -44,22 +44,38 @@ class BuildError(RuntimeError):
 
 
 def build_library() -> Path:
-    """The compiled library, from the cache if it was built before by this compiler for this processor."""
+    """The compiled library, from the cache if it was built before by this compiler for this processor.
+
+    One process builds it, others wait. A file without the checksum that lies beside it is built anew: to open half
+    a library does not always fail, it may end the process.
+    """
     compiler = find_compiler()
     try:
         target = cached(cache_folder() / f"kernels-{build_fingerprint(compiler)}.so")
-    except (NoCacheError, OSError) as error:
+        if _is_whole(target):
+            return target
+        with FileLock(target.with_suffix(LOCK), timeout=2 * LIMIT):
+            if not _is_whole(target):  # another process may have built it meanwhile
+                _checksum(target).unlink(missing_ok=True)
+                with replacing(target) as draft:
+                    _compile(compiler, draft)
+                    digest = sha256_of(draft)
+                write_text(_checksum(target), digest)
+    except (NoCacheError, NotImplementedError, OSError) as error:
         raise BuildError(str(error)) from error
-    if not target.exists():
-        try:
-            # Compiled in a folder beside it and renamed: other processes see all of it or nothing.
-            with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-                compiled = Path(folder) / "kernels.so"
-                _compile(compiler, compiled)
-                compiled.replace(target)
-        except OSError as error:
-            raise BuildError(f"cannot write to {target.parent}: {error.strerror}") from error
     return target
+
+
+def _checksum(target: Path) -> Path:
+    """Where the SHA-256 of a library is written once the library is there."""
+    return target.with_suffix(".sha256")
+
+
+def _is_whole(target: Path) -> bool:
+    try:
+        return _checksum(target).read_text(encoding="ascii") == sha256_of(target)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def find_compiler() -> str:
@@ -203,7 +219,8 @@ class Kernels:
 
     def sinkhorn_forward(self, cost: Tensor, epsilon: float, iterations: int) -> SinkhornSteps:
         """`iterations` steps on contiguous costs (b, n, n), from zero column potentials."""
-        b, n, _ = cost.shape
+        b, n = _sizes(cost, iterations)
+        _check(cost, cost=(cost, b, n, n))
         plan = torch.empty_like(cost)
         rows, columns = cost.new_empty(b, iterations, n), cost.new_empty(b, iterations + 1, n)
         potentials = (cost.new_empty(b, n), cost.new_empty(b, n))
@@ -217,15 +234,18 @@ class Kernels:
     ) -> Tensor:
         """(b, n, n) gradient in the cost of the steps with these potentials, given the plan's."""
         b, iterations, n = rows.shape
+        given = gradient.contiguous()
+        _sizes(cost, iterations)
+        _check(cost, cost=(cost, b, n, n), rows=(rows, b, iterations, n), columns=(columns, b, iterations + 1, n))
+        _check(cost, gradient=(given, b, n, n))
         out = torch.empty_like(cost)
         threads = _threads(b * n * n * iterations * 6)
-        given = gradient.contiguous()
         self._call("sinkhorn_backward", cost, epsilon, rows, columns, given, b, n, iterations, threads, out)
         return out
 
     def l1_plan_forward(self, given: Embeddings, epsilon: float, least: float, iterations: int) -> L1PlanSteps:
         """`iterations` steps on the distances over their sum, which is `least` at least."""
-        b, n, d = given.slots.shape
+        b, n, d = _embedded(given, iterations)
         new = given.slots.new_empty
         steps = L1PlanSteps(
             new(b, n, n), new(b), new(b, n, n), new(b, iterations, n), new(b, iterations + 1, n), new(b)
@@ -246,10 +266,13 @@ class Kernels:
         gradient: Tensor,
     ) -> L1PlanGradients:
         """Gradients of the steps with these costs and potentials, given the plan's."""
-        (b, n, d), iterations = given.slots.shape, rows.shape[1]
+        iterations, plans = rows.shape[1], gradient.contiguous()
+        b, n, d = _embedded(given, iterations)
+        _check(given.slots, cost=(cost, b, n, n), totals=(totals, b), gradient=(plans, b, n, n))
+        _check(given.slots, rows=(rows, b, iterations, n), columns=(columns, b, iterations + 1, n))
         new = given.slots.new_empty
         gradients = L1PlanGradients(torch.empty_like(given.slots), torch.empty_like(given.nodes), new(b, d))
-        steps = (cost, totals, rows, columns, gradient.contiguous())
+        steps = (cost, totals, rows, columns, plans)
         threads = _threads(b * n * n * (d * 2 + iterations * 6))
         self._call("l1_plan_backward", *given, n, d, epsilon, least, *steps, b, iterations, threads, *gradients)
         return gradients
@@ -266,11 +289,12 @@ class Kernels:
         tolerance: float,
     ) -> Descent:
         """Steps from `start`, (b, n, n), each sample until it freezes."""
-        b, channels, n, _ = form.right.shape
+        b, channels, n = _checked(form, min(outer, inner))
         plan, log_row, log_column, taken = result = _results(form)
         threads = _threads(b * outer * (2 * channels * n**3 + 2 * inner * n * n))
         steps = (step_size, outer, inner, tolerance, threads)
         starts = (start.contiguous(), log_start.contiguous())
+        _check(form.linear, start=(starts[0], b, n, n), log_start=(starts[1], b, n, n))
         self._call("mirror_descent", *_flat(form), *starts, b, n, *steps, *result)
         return Descent(plan, log_row, log_column, taken.abs(), taken > 0)
 
@@ -278,7 +302,8 @@ class Kernels:
         self, form: QuadraticForm, start: Tensor, *, iterations: int, tolerance: float
     ) -> Descent:
         """Steps from `start`, (b, n, n), each sample until it gains no more; 0 taken: not finite."""
-        b, channels, n, _ = form.right.shape
+        b, channels, n = _checked(form, iterations)
+        _check(form.linear, start=(start.contiguous(), b, n, n))
         plan, rows, columns, taken = result = _results(form)
         threads = _threads(b * iterations * (2 * channels * n**3 + 10 * n * n))
         steps = (iterations, tolerance, threads)
@@ -288,20 +313,75 @@ class Kernels:
     def _call(self, name: str, *arguments: Tensor | int | float | None) -> None:
         first = next(argument for argument in arguments if isinstance(argument, Tensor))
         function = _function(self.library, name, first.dtype)
-        function(*[argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in arguments])
+        given = [argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in arguments]
+        if not function(*given):
+            raise MemoryError(f"too little memory for {name} of {tuple(first.shape)}")
+
+
+def _check(like: Tensor, **tensors: tuple[Any, ...]) -> None:
+    """Refuse what a kernel would read or write beyond: by name, a tensor and the shape that it must have.
+
+    Whoever calls the kernels has checked what a person gave; this is between the kernels and a mistake of ours.
+    """
+    for name, (tensor, *shape) in tensors.items():
+        if list(tensor.shape) != shape:
+            raise ValueError(f"{name} must have shape {tuple(shape)}, got {tuple(tensor.shape)}")
+        if tensor.dtype != like.dtype or tensor.device.type != "cpu":
+            raise ValueError(f"{name} must be {like.dtype} on the cpu, got {tensor.dtype} on {tensor.device}")
+        if not tensor.is_contiguous():
+            raise ValueError(f"{name} must be contiguous")
+
+
+def _sizes(square: Tensor, steps: int) -> tuple[int, int]:
+    """b and n of (b, n, n); kernels take at least one row and one step."""
+    if square.ndim != 3 or square.shape[1] == 0 or steps < 1:
+        raise ValueError(f"at least one row and one step expected, got {tuple(square.shape)} and {steps}")
+    return square.shape[0], square.shape[1]
+
+
+def _embedded(given: Embeddings, steps: int) -> tuple[int, int, int]:
+    """b, n and d of embeddings that fit together: every sample's nodes lie within the nodes."""
+    b, n = _sizes(given.slots, steps)
+    d = given.slots.shape[2]
+    _check(given.slots, slots=(given.slots, b, n, d), nodes=(given.nodes, len(given.nodes), d))
+    _check(given.slots, padding=(given.padding, d))
+    _check(given.counts, counts=(given.counts, b), starts=(given.starts, b))
+    if given.further is not None:
+        _check(given.slots, further=(given.further, b, n, n))
+    counts, starts = given.counts.tolist(), given.starts.tolist()
+    both = zip(counts, starts, strict=True)
+    fitting = (0 <= size <= n and 0 <= start <= len(given.nodes) - size for size, start in both)
+    if given.counts.dtype != torch.int64 or not all(fitting):
+        raise ValueError(f"counts {counts} from {starts} on do not fit {n} slots and {len(given.nodes)} nodes")
+    return b, n, d
+
+
+def _checked(form: QuadraticForm, steps: int) -> tuple[int, int, int]:
+    """b, channels and n of a form whose matrices fit together."""
+    b, n = _sizes(form.linear, steps)
+    channels = form.right.shape[1]
+    tensors = dict(zip(FORM, _flat(form), strict=False))
+    squares = {name: (tensors[name], b, n, n) for name in FORM[:4] if name != "mask" and tensors[name] is not None}
+    _check(form.linear, **squares, mask=(tensors["mask"], b, n))
+    _check(form.linear, left=(tensors["left"], b, n, channels * n), right=(tensors["right"], b, channels, n, n))
+    return b, channels, n
+
+
+FORM = ("linear", "mask", "pair_cost", "target_cost", "left", "right")
+"""The matrices of a form, in the order in which the kernels take them."""
 
 
 @functools.cache
 def _function(library: ctypes.CDLL, name: str, dtype: torch.dtype) -> Any:
     """The kernel for numbers of this type, its arguments declared."""
     function = getattr(library, f"{name}_{TYPES[dtype]}")
-    function.argtypes, function.restype = [ARGUMENTS[kind] for kind in SIGNATURES[name]], None
+    function.argtypes, function.restype = [ARGUMENTS[kind] for kind in SIGNATURES[name]], ctypes.c_int64
     return function
 
 
 def _flat(form: QuadraticForm) -> tuple[Tensor | int | None, ...]:
     """A form as the kernels take it."""
-    matrices = (form.linear, form.mask, form.pair_cost, form.target_cost, form.left, form.right)
+    matrices = [getattr(form, name) for name in FORM]
     excluded = form.self_loops.value == "excluded"
     tensors = [None if matrix is None else matrix.contiguous() for matrix in matrices]
     return *tensors, form.right.shape[1], int(excluded)
@@ -342,12 +422,12 @@ def load_kernels() -> Kernels | None:
 
 
 def _opened() -> ctypes.CDLL:
-    """The library; a cached file that cannot be opened is built anew, once."""
+    """The library; a whole one that cannot be opened, as of another system, is built anew, once."""
     path = build_library()
     try:
         return ctypes.CDLL(str(path))
     except OSError:
-        path.unlink(missing_ok=True)
+        _checksum(path).unlink(missing_ok=True)
         return ctypes.CDLL(str(build_library()))
 
 

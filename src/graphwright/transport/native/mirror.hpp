@@ -121,10 +121,10 @@ template <class F> class Descent {
 };
 
 template <class F>
-void mirror_descent(const Form<F>& form, const F* start, const F* log_start, int64_t batch, int64_t n, F step_size,
+bool mirror_descent(const Form<F>& form, const F* start, const F* log_start, int64_t batch, int64_t n, F step_size,
                     int64_t outer, int64_t inner, F tolerance, int64_t threads, F* plan, F* log_row, F* log_column,
                     int64_t* taken) {
-    for_each_sample(batch, threads, [=] {
+    return for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Descent<F>::scratch(n, form.channels));
         auto descent = std::make_shared<Descent<F>>(form, n, *memory);
         return [=, keep = memory](int64_t sample) {

@@ -312,9 +312,9 @@ void scale(Scaling<F>& scaling, const F* cost, F epsilon, int64_t n, int64_t col
 }
 
 template <class F>
-void sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_t steps, int64_t threads, F* plan,
+bool sinkhorn_forward(const F* cost, F epsilon, int64_t batch, int64_t n, int64_t steps, int64_t threads, F* plan,
                       F* rows, F* columns, F* row_potential, F* column_potential, F* figures) {
-    for_each_sample(batch, threads, [=] {
+    return for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Scaling<F>::scratch(n));
         auto scaling = std::make_shared<Scaling<F>>(n, *memory);
         return [=, keep = memory](int64_t sample) {

@@ -257,9 +257,9 @@ void unscale(Reverse<F>& reverse, const F* cost, F epsilon, int64_t n, int64_t c
 }
 
 template <class F>
-void sinkhorn_backward(const F* cost, F epsilon, const F* rows, const F* columns, const F* plan_gradient,
+bool sinkhorn_backward(const F* cost, F epsilon, const F* rows, const F* columns, const F* plan_gradient,
                        int64_t batch, int64_t n, int64_t steps, int64_t threads, F* cost_gradient) {
-    for_each_sample(batch, threads, [=] {
+    return for_each_sample(batch, threads, [=] {
         auto memory = std::make_shared<Scratch<F>>(Reverse<F>::scratch(n, steps));
         auto reverse = std::make_shared<Reverse<F>>(n, steps, *memory);
         F* means = memory->take(n);
