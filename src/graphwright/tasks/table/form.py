@@ -229,7 +229,8 @@ class Form:
 
     def _standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = ((numbers - np.array(self.mean)) / np.array(self.deviation)).astype(np.float32)
+            exact: NDArray[np.float64] = (numbers - np.array(self.mean)) / np.array(self.deviation)
+            scaled = exact.astype(np.float32)
         if not np.isfinite(scaled).all():
             worst = numbers.flat[int(np.flatnonzero(~np.isfinite(scaled))[0])]
             raise RowError("too large", ", ".join(self.columns), f"{worst:g} is too large")
