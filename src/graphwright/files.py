@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import json
@@ -95,8 +96,11 @@ def shipped_table(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def columns_of(path: Path, separator: str = "\t") -> set[str]:
-    """What a table calls its columns; none of a file that cannot be read, which its reader tells better."""
+def columns_of(path: Path, separator: str | None = "\t") -> set[str]:
+    """What a table calls its columns; none of a file that cannot be read, which its reader tells better.
+
+    separator: what stands between cells; None: that of `separator_of`.
+    """
     try:
         if path.suffix.lower() == ".parquet":
             import pyarrow.parquet as pq
@@ -107,8 +111,22 @@ def columns_of(path: Path, separator: str = "\t") -> set[str]:
             start = (gzip.GzipFile(fileobj=file) if packed else file).read(2**12)
     except (OSError, EOFError, ValueError, zlib.error):
         return set()
-    line = (start.decode("utf-8-sig", "replace").splitlines() or [""])[0]
-    return {cell.strip().strip('"').lower() for cell in line.split(separator)}
+    line = (start.decode(encoding_of(start), "replace").splitlines() or [""])[0]
+    return {cell.strip().strip('"').lower() for cell in line.split(separator or separator_of(line))}
+
+
+SEPARATORS = ",;\t"
+"""Between the cells of a table: semicolons come from spreadsheets in half of Europe."""
+
+
+def separator_of(header: str) -> str:
+    """What stands between the cells of a table with this first line."""
+    return max(SEPARATORS, key=header.count)
+
+
+def encoding_of(start: bytes) -> str:
+    """UTF-8, or UTF-16 where a text's first bytes say so, as spreadsheets write it."""
+    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
 
 
 class TightlyPackedError(OSError):

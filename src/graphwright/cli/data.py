@@ -17,11 +17,11 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
-from graphwright.cli.shared import DONE, INTERRUPTED
+from graphwright.cli.shared import DONE, INTERRUPTED, take_overrides
 from graphwright.files import refuse_overwriting, replacing
 from graphwright.graphs import save_figure
-from graphwright.settings import load_run
-from graphwright.tasks import SPLITS, RejectedRow, task_of
+from graphwright.settings import Override, load_run
+from graphwright.tasks import SPLITS, RejectedRow, UnusableError, task_of
 from graphwright.training.processes import Interrupts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "inspect",
         help="statistics, what is unusable and why, and a sheet of examples",
         description="Print the statistics of a task's samples and how many rows of a file are unusable for what "
-        "reason, and draw a sheet of examples.",
+        "reason, and draw a sheet of examples. Settings are given as to train: --task.inputs a,b.",
     )
     inspect.add_argument(
         "source",
@@ -54,18 +54,32 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add_environments(actions)
 
 
+OWN = ("--split", "--samples", "--out", "--rejected", "--help")
+
+
+def split_inspect(words: Sequence[str]) -> tuple[list[str], list[Override]]:
+    """The command line without the settings in it, and these: `--task.inputs` as training takes it."""
+    return take_overrides(words, OWN)
+
+
 def run_inspect(arguments: argparse.Namespace) -> int:
     console = Console()
     if arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
-    task = task_of(load_run(arguments.source).task)
+    task = task_of(load_run(arguments.source, arguments.overrides).task)
     refuse_overwriting([Path(arguments.source)], rejected=arguments.rejected, out=arguments.out)
-    explained, rejected = task.explained(), task.rejections()
+    try:
+        explained, rejected = task.explained(), task.rejections()
+    except UnusableError as error:
+        _tell(console, error.rejected)
+        if arguments.rejected is not None:
+            _list(arguments.rejected, error.rejected)
+            console.print(f"wrote {arguments.rejected}")
+        raise
     # Before the samples: where there is none in this split, this says why.
     if explained:
         console.print(_table(explained))
-        for each in rejected:
-            console.print(f"unusable: {each.detail}", markup=False, highlight=False, soft_wrap=True)
+        _tell(console, rejected)
     whole = task.data(arguments.split)
     # Not one of the samples looked at may stand in for an unusable row.
     data = task.data(arguments.split, limit=arguments.samples)
@@ -81,6 +95,11 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     save_figure(task.sheet([data[index] for index in range(min(9, count))]), out, dpi=80)
     console.print(f"wrote {out}")
     return 0
+
+
+def _tell(console: Console, rejected: Sequence[RejectedRow]) -> None:
+    for each in rejected:
+        console.print(f"unusable: {each.detail}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _rejections(rejected: Sequence[RejectedRow]) -> list[tuple[str, str]]:

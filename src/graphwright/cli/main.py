@@ -81,12 +81,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], Sequence[Any]]:
-    """The command line without the settings in it, and these; only training takes any."""
-    if list(words[:1]) != ["train"]:
-        return list(words), ()
-    from graphwright.cli.train import split
+    """The command line without the settings in it, and these; only `train` and `data inspect` take any."""
+    if list(words[:1]) == ["train"]:
+        from graphwright.cli.train import split
 
-    return split(words)
+        return split(words)
+    if list(words[:2]) == ["data", "inspect"]:
+        from graphwright.cli.data import split_inspect
+
+        return split_inspect(words)
+    return list(words), ()
 
 
 def guarded(program: str, command: Callable[[], int]) -> int:

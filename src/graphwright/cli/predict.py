@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphwright.cli.shared import HANDED_ON, add_decode_option, patient_bar
-from graphwright.decoding import Formula
+from graphwright.decoding import Formula, order_in_words
 from graphwright.files import refuse_overwriting, write_json
 from graphwright.graphs import Graph, to_json
 from graphwright.inference.decoders import decoder_named
@@ -94,6 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
     short = [each for each in graphs if len(each.candidates) < arguments.top]
     if short and arguments.top > 1:
         console.print(f"{len(short):,} of {len(graphs):,} have fewer than {arguments.top}: {decoder.why_fewer}")
+    for words in sorted({words for each in graphs[:SHOWN] if (words := order_in_words(each.candidates))}):
+        console.print(f"candidates: {words}")
     if len(graphs) > SHOWN:
         console.print(f"and {len(graphs) - SHOWN:,} more: --json OUT has all of them")
     if arguments.json is not None:

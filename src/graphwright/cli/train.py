@@ -192,7 +192,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[Override]]:
-    """The command line without the settings in it, and these; only training takes any."""
+    """The command line without the settings in it, and these, where it is training's."""
     return take_overrides(words, OWN) if list(words[:1]) == ["train"] else (list(words), [])
 
 

@@ -4,6 +4,7 @@ from graphwright.decoding.candidates import (
     Candidate,
     Candidates,
     agreed_candidates,
+    order_in_words,
     plain_candidates,
     valid_candidates,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "decode",
     "decode_valid",
     "harden",
+    "order_in_words",
     "plain_candidates",
     "slot_scores",
     "valid_candidates",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -61,6 +61,18 @@ class Candidates:
     def proved(self) -> bool:
         """Whether no graph that is missing scores higher than one that is there."""
         return all(candidate.proved for candidate in self.candidates)
+
+
+def order_in_words(candidates: Sequence[Candidate]) -> str | None:
+    """By what candidates are ranked, where one has a higher probability than another before it; else None."""
+    if all(first.probability >= second.probability for first, second in pairwise(candidates)):
+        return None
+    if any(each.checked is not None for each in candidates):
+        return "those that have the given fingerprint come first, whatever their probability"
+    return (
+        "ranked by the best way to fill the slots with each graph; a probability adds up all ways, "
+        "so that a later one may be higher"
+    )
 
 
 def plain_candidates(

@@ -66,11 +66,12 @@ class SlotTokens(NamedTuple):
     def prior(self, owners: Tensor, mask: Tensor) -> Tensor:
         """(b, n, n) linear cost of a plan: `UNOWNED` / m where a slot's token does not own the node.
 
-        owners: (b, k, n) bool, which token can stand for which node; mask: (b, n) the real nodes. Spare slots may
-        stand for any node, at a cost: where they may do so for nothing they are used in every graph, and what
-        they stand for is nowhere to be seen in the input.
+        owners: (b, k, n) bool, which token can stand for which node; tokens after those k, of other columns, stand
+        for none. mask: (b, n) the real nodes. Spare slots may stand for any node, at a cost: where they may do so
+        for nothing they are used in every graph, and what they stand for is nowhere to be seen in the input.
         """
         token = (self.source != SPARE)[:, :, None]
+        owners = pad(owners, (0, 0, 0, max(0, self.scores.shape[1] - owners.shape[1])))
         owned = owners.gather(1, self.source.clamp_min(0)[:, :, None].expand(-1, -1, owners.shape[2])) & token
         spare = ~token & self.real[:, :, None]
         cost = UNOWNED * ~(owned & self.real[:, :, None]) - (UNOWNED - LAST) * spare

@@ -8,8 +8,9 @@ from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from graphwright.graphs.molecules import BONDS
 from graphwright.inference import SavedModel
-from graphwright.server.drawing import figure_uri, picture_uri, to_hex
+from graphwright.server.drawing import PALETTE, figure_uri, node_colors, picture_uri, to_hex
 from graphwright.server.limits import ROWS, RefusedError
 from graphwright.server.schema import Example, GivenExample, GivenText, Input, ModelCard, Peak, Sliders
 from graphwright.tasks import NamedInput
@@ -56,11 +57,19 @@ def card(name: str, origin: str, model: SavedModel) -> ModelCard:
         one_line=page.one_line,
         unseen=page.unseen,
         answer=page.answer,
-        colors=hex_colors(page),
+        colors=_card_colors(model),
         examples=[Example(title=title, text=text) for title, text in page.examples()],
         adducts=list(page.adducts),
         sliders=None if wishes is None else Sliders(**asdict(wishes)),
     )
+
+
+def _card_colors(model: SavedModel) -> dict[str, str]:
+    """By which nodes are told apart beside the plan: none where elements have symbols, or labels are too many."""
+    names = model.vocabulary.nodes
+    if model.vocabulary.edges == BONDS or not 1 < len(names) <= len(PALETTE):
+        return {}
+    return node_colors(names, hex_colors(model.task.page))
 
 
 def hex_colors(page: AnyPage) -> dict[str, str]:

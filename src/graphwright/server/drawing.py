@@ -58,7 +58,7 @@ def graph_drawing(
     nodes, edges = certainty or ([1.0] * graph.size, [1.0] * len(graph.edges))
     positions = _positions(graph, compared, true_positions)
     where = _in_frame(positions, side)
-    palette = _palette(graph.vocabulary.nodes, colors)
+    palette = node_colors(graph.vocabulary.nodes, colors)
     verdicts: Sequence[Verdict] = compared.nodes if compared else ["unknown"] * graph.size
     joined: Sequence[Verdict] = compared.edges if compared else ["unknown"] * len(graph.edges)
     drawn = [
@@ -190,7 +190,8 @@ def figure_uri(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def _palette(names: Sequence[str], colors: Mapping[str, str]) -> dict[str, str]:
+def node_colors(names: Sequence[str], colors: Mapping[str, str]) -> dict[str, str]:
+    """Of every label a colour: its own, or the next of the palette."""
     return {name: colors.get(name, PALETTE[code % len(PALETTE)]) for code, name in enumerate(names)}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from graphwright.decoding.candidates import Candidate
+from graphwright.decoding.candidates import Candidate, order_in_words
 from graphwright.graphs import Graph, turned_towards
 from graphwright.graphs.molecules import BONDS, MoleculeError, graph_from_molecule, parse_smiles
 from graphwright.inference import PredictedGraph, SavedModel
@@ -88,6 +88,7 @@ def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, c
         rows=list(case.rows) or [case.shown.name],
         notes=[*case.notes, *_fewer(model, len(candidates), top)],
         candidates=candidates,
+        order=order_in_words(ranking),
         plan=plan,
         timings=clock.timings,
     )

@@ -178,7 +178,10 @@ class Timing(BaseModel):
 
 
 class Answer(BaseModel):
-    """A prediction, drawn and compared. notes: what to know before trusting it. rows: names of all inputs."""
+    """A prediction, drawn and compared. notes: what to know before trusting it. rows: names of all inputs.
+
+    order: by what candidates are ranked, where that is not the probability.
+    """
 
     model: str
     input: Input
@@ -186,5 +189,6 @@ class Answer(BaseModel):
     rows: list[str]
     notes: list[str]
     candidates: list[ShownCandidate]
+    order: str | None
     plan: ShownPlan | None
     timings: list[Timing]

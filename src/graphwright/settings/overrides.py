@@ -216,12 +216,12 @@ def read_settings(path: Path) -> SettingsFile:
     except FileNotFoundError as error:
         raise SettingsError(f"{path} does not exist") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from error
+        raise _not_settings(path, f"{path} cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise SettingsError(f"{path}:{line}: not valid YAML: {error.problem}") from error
+        raise _not_settings(path, f"{path}:{line}: not valid YAML: {error.problem}") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+        raise _not_settings(path, f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     if root is None:
         return SettingsFile(None, ())
     preset: Override | None = None
@@ -234,6 +234,14 @@ def read_settings(path: Path) -> SettingsFile:
             overrides += _settings(name, origin, node, path)
     _refuse_repeats(overrides)
     return SettingsFile(preset, tuple(overrides))
+
+
+def _not_settings(path: Path, fault: str) -> SettingsError:
+    """The fault, or, of a file that is hardly meant to be settings, that no task knows such data either."""
+    if path.is_dir() or not path.suffix or path.suffix.lower() in (".yaml", ".yml", ".json"):
+        return SettingsError(fault)
+    formats = "csv, tsv, json, jsonl, parquet, smi, mgf, msp"
+    return SettingsError(f"{path} is neither settings (yaml) nor data in a format that is known here: {formats}")
 
 
 def to_yaml(run: Run) -> str:

@@ -103,7 +103,7 @@ def settings_file(source: str) -> Path:
     if path.is_dir():
         file = next((path / name for name in CONFIGS if (path / name).exists()), None)
         if file is None:
-            raise SettingsError(f"{path} is no run folder: it holds no {CONFIG}")
+            raise SettingsError(f"{path} is neither a run's folder, with a {CONFIG}, nor a folder of data")
         return file
     if looks_like_path or path.exists():
         return path

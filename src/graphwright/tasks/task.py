@@ -48,6 +48,14 @@ class RejectedRow:
     text: str = ""
 
 
+class UnusableError(ValueError):
+    """Data no row of which can be learned from; rejected: all of them, with their faults."""
+
+    def __init__(self, message: str, rejected: Sequence[RejectedRow]) -> None:
+        super().__init__(message)
+        self.rejected = tuple(rejected)
+
+
 class Batches(Sampler[list[tuple[int, int]]], ABC):
     """Batches of (index, epoch) from step `first` on, for ever: a pure function of seed, step and rank.
 
@@ -224,8 +232,8 @@ class Task(ABC):
 
     @property
     def name(self) -> str:
-        """What records call it, such as coloring10: by itself after its data, or its kind where it reads none."""
-        return Path(getattr(self.settings, "data", self.settings.kind)).stem
+        """What records call it, such as coloring10; by itself its kind."""
+        return self.settings.kind
 
     @property
     @abstractmethod

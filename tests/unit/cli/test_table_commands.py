@@ -103,18 +103,54 @@ def test_unusable_rows_are_told_before_training_and_listed_by_inspect(capsys):
     given[0]["edges"] = [[0, 0]]
     given[5]["nodes"] = ["odd"]
     given[5]["edges"] = []
+    given[6]["split"] = "holdout"
     path = write_jsonl(Path("pairs.jsonl"), given)
     train(path)
     told = capsys.readouterr().out
-    assert "left out 2 unusable rows (1 train, 0 validation, 1 test):" in told
+    assert "left out 3 unusable rows (1 train, 0 validation, 1 test, 1 of no split):" in told
     assert "pairs.jsonl, row 1, edges: edge 0 joins node 0 to itself" in told
     assert cli.main(["data", "inspect", "pairs.jsonl", "--rejected", "bad.csv"]) == cli.DONE
     told = capsys.readouterr().out
     assert "unusable: pairs.jsonl, row 6, nodes: no training row has the node label 'odd'" in told
     assert "a set of vectors of 2 numbers" in told
     assert "end, inner" in told
-    assert Path("bad.csv").read_text().count("\n") == 3
+    assert Path("bad.csv").read_text().count("\n") == 4
     assert Path("pairs-sheet.png").stat().st_size > 0
+
+
+def test_every_row_is_listed_where_none_can_be_used(capsys):
+    path = write_jsonl(Path("pairs.jsonl"), rows(30, lambda _: {"edges": [[0, 0]]}))
+    assert cli.main(["data", "inspect", str(path), "--rejected", "bad.csv"]) == cli.USAGE
+    told = capsys.readouterr()
+    assert told.out.count("joins node 0 to itself") == 30
+    assert "has no usable training row in 30 rows" in told.err
+    assert Path("bad.csv").read_text().count("\n") == 31
+
+
+def test_inspect_takes_the_settings_that_its_errors_name(capsys):
+    path = write_jsonl(Path("pairs.jsonl"), rows(60, lambda at: {"others": [[float(at)]]}))
+    assert cli.main(["data", "inspect", str(path)]) == cli.USAGE
+    assert "choose with --task.inputs A,B" in capsys.readouterr().err
+    assert cli.main(["data", "inspect", str(path), "--task.inputs", "points"]) == cli.DONE
+    assert "points: a set of vectors of 2 numbers" in capsys.readouterr().out
+
+
+def test_a_set_whose_elements_are_nodes_beside_other_columns(capsys):
+    train(write_jsonl(Path("pairs.jsonl"), rows(60, lambda at: {"weight": float(at), "points": points_of(at)})))
+    assert "owners  element i may stand for node i alone" in capsys.readouterr().out
+    assert load_run("run").model.encoder == "several"
+
+
+def points_of(at: int) -> list[list[float]]:
+    """As many as row `at` has nodes."""
+    return [[float(node), float(at)] for node in range(3 + at % 3)]
+
+
+@pytest.mark.parametrize("name", ["table.xlsx", "notes.docx"])
+def test_a_file_of_no_known_format_is_said_to_be_one(name, capsys):
+    Path(name).write_bytes(b"PK\x03\x04\xff")
+    assert cli.main(["train", name]) == cli.USAGE
+    assert f"{name} is neither settings (yaml) nor data in a format that is known here" in capsys.readouterr().err
 
 
 def test_what_cannot_be_trained_is_a_sentence(capsys):

@@ -27,6 +27,7 @@ const percent = (value) => {
 // What is wrong must be seen, however unsure the model was of it.
 const opacity = ({ certainty, verdict }) => Math.max(verdict === "wrong" ? 0.75 : 0, FAINTEST + (1 - FAINTEST) * certainty);
 export { percent };
+const written = (formula) => formula.replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 
 /** A drawing of the API. picture: a data URI to draw it on, where its places are those of the picture. */
 export function drawn(drawing, label, picture = null) {
@@ -105,11 +106,11 @@ export function spectrum(input, width) {
   }
   const named = [];
   for (const peak of peaks.filter((each) => each.formula).sort((a, b) => b.intensity - a.intensity)) {
-    const half = 3.6 * peak.formula.length + 4;
+    const half = 3.3 * peak.formula.length + 4;
     const at = Math.min(Math.max(x(peak.mz), half), width - half);
     if (named.length === 8 || named.some((other) => Math.abs(other.at - at) < half + other.half)) continue;
     named.push({ at, half });
-    root.append(svg("text", { x: at, y: y(peak.intensity) - 7, class: "peak-name" }, peak.formula));
+    root.append(svg("text", { x: at, y: y(peak.intensity) - 7, class: "peak-name" }, written(peak.formula)));
   }
   for (const peak of peaks) {
     root.append(svg("rect", { x: x(peak.mz) - 4, y: top, width: 8, height: height - top - bottom, class: "hit" }, svg("title", {}, peakInWords(peak, tallest))));
@@ -119,7 +120,7 @@ export function spectrum(input, width) {
 
 function peakInWords(peak, tallest) {
   const error = peak.error === null || peak.error === undefined ? "" : `, ${peak.error.toFixed(1)} ppm off`;
-  return `m/z ${peak.mz.toFixed(4)}, ${percent(peak.intensity / tallest)}: ${peak.formula ? peak.formula + error : "not explained"}`;
+  return `m/z ${peak.mz.toFixed(4)}, ${percent(peak.intensity / tallest)}: ${peak.formula ? written(peak.formula) + error : "not explained"}`;
 }
 
 function ticks(low, high, count) {
@@ -134,7 +135,7 @@ function ticks(low, high, count) {
 /** The peaks for those who read them. */
 export function peakTable(peaks) {
   const rows = peaks.map((peak) =>
-    element("tr", {}, element("td", {}, peak.mz.toFixed(4)), element("td", {}, peak.intensity.toPrecision(3)), element("td", {}, peak.formula ?? "–")));
+    element("tr", {}, element("td", {}, peak.mz.toFixed(4)), element("td", {}, peak.intensity.toPrecision(3)), element("td", {}, peak.formula ? written(peak.formula) : "–")));
   const head = element("tr", {}, ...["m/z", "intensity", "explained by"].map((text) => element("th", { scope: "col" }, text)));
   const table = element("table", { class: "peaks" }, element("thead", {}, head), element("tbody", {}, ...rows));
   return element("details", {}, element("summary", {}, "The peaks as a table"), table);

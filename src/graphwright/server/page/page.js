@@ -28,6 +28,7 @@ async function request(path, options, started = performance.now()) {
   return { body, milliseconds: performance.now() - started };
 }
 
+/** Whether the answer came, and nothing was asked meanwhile. */
 async function ask(path, options, repeat = null) {
   asking?.abort();
   const mine = (asking = new AbortController());
@@ -36,16 +37,18 @@ async function ask(path, options, repeat = null) {
   const slow = setTimeout(() => say("Predicting …"), 300);
   try {
     const { body, milliseconds } = await request(path, { ...options, signal: mine.signal });
-    if (mine !== asking) return;
+    if (mine !== asking) return false;
     answer = body;
     again = repeat;
     chosen = 0;
     at("error").hidden = true;
     show(milliseconds);
+    return true;
   } catch (error) {
-    if (mine !== asking || error.name === "AbortError") return;
+    if (mine !== asking || error.name === "AbortError") return false;
     const offline = error instanceof TypeError;
     fail(offline ? "The server cannot be reached. Is it still running?" : error.message);
+    return false;
   } finally {
     clearTimeout(slow);
     if (mine === asking) {
@@ -58,10 +61,10 @@ async function ask(path, options, repeat = null) {
 
 const posted = (body) => ({ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
-function askExample() {
+async function askExample() {
   const given = { model: card.name, number };
   if (card.sliders) Object.assign(given, { regions: Number(at("regions").value), noise: Number(at("noise").value) });
-  return ask("api/predict/example", posted(given));
+  if (await ask("api/predict/example", posted(given))) at("text").value = answer.input.text ?? "";
 }
 
 function askText(row = 1) {
@@ -204,6 +207,8 @@ function showCandidates() {
     return element("li", {}, button);
   });
   at("candidates").replaceChildren(...items);
+  at("order").textContent = answer.order ? `${answer.order[0].toUpperCase()}${answer.order.slice(1)}.` : "";
+  at("order").hidden = !answer.order;
 }
 
 function choose(index) {
@@ -259,11 +264,10 @@ function takeText(text) {
   return askText();
 }
 
-async function nextExample() {
+function nextExample() {
   wanted = !card.sliders;
   number = Math.floor(Math.random() * 100_000);
-  await askExample();
-  at("text").value = answer?.input.text ?? "";
+  return askExample();
 }
 
 function setSliders({ least_regions, most_regions, noise, most_noise }) {

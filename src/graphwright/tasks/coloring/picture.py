@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from torch import Tensor
 
 from graphwright.graphs import Vocabulary
 from graphwright.tasks.likeness import EuclideanLikeness, Floats
+from graphwright.tasks.pictures import PictureError, is_transparent, open_picture, over_white, pillow
 from graphwright.tasks.task import Samples
 
 if TYPE_CHECKING:
@@ -67,32 +66,17 @@ def standard_noise(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
     return _QUANTILES.take(words.view(np.uint16)[:count])
 
 
-LARGEST_PIXELS = 50_000_000
-
-
 def read_picture(path: Path, side: int) -> Tensor:
     """(3, side, side) in [0, 1] from an image file, converted where that keeps its meaning; see `from_image`."""
-    image, expected = _pillow(), _expected(side)
-    from PIL import UnidentifiedImageError
-
+    expected = _expected(side)
     if not path.exists():
         raise ValueError(f"{path}: no such file")
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty, {expected}")
     try:
-        with warnings.catch_warnings():
-            # Of so large a picture we have a sentence of our own.
-            warnings.simplefilter("ignore", image.DecompressionBombWarning)
-            opened = image.open(path)
-        with opened:
-            if opened.width * opened.height > LARGEST_PIXELS:
-                raise ValueError(f"{path}: {opened.width} x {opened.height} pixels, {expected}")
-            opened.load()
-            picture = opened.copy()
-    except UnidentifiedImageError as error:
-        raise ValueError(f"{path}: not a picture, {expected}") from error
-    except (OSError, SyntaxError, image.DecompressionBombError) as error:
-        raise ValueError(f"{path}: damaged picture ({error}), {expected}") from error
+        picture = open_picture(path)
+    except PictureError as error:
+        raise ValueError(f"{path}: {error}, {expected}") from error
     return from_image(picture, side, str(path))
 
 
@@ -102,10 +86,9 @@ def from_image(picture: Image, side: int, name: str = "the picture") -> Tensor:
     Palettes become colours and transparency becomes white. A square picture of another size is brought to
     `side`. A picture without colours, or not square, is refused: a graph of coloured regions is not in it.
     """
-    image, expected = _pillow(), _expected(side)
-    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        white = image.new("RGBA", picture.size, "white")
-        picture = image.alpha_composite(white, picture.convert("RGBA"))
+    image, expected = pillow(), _expected(side)
+    if is_transparent(picture):
+        picture = over_white(picture)
     elif picture.mode not in ("RGB", "P", "CMYK", "YCbCr", "HSV"):
         raise ValueError(f"{name}: mode {picture.mode} has no colours, {expected}")
     picture = picture.convert("RGB")
@@ -137,7 +120,7 @@ def picture_of(given: Any, side: int) -> Tensor:
     if array.dtype.kind in "iu":
         if array.min() < 0 or array.max() > 255:
             raise ValueError(f"a picture of whole numbers has 0 to 255, got {array.min()} to {array.max()}")
-        return from_image(_pillow().fromarray(array.transpose(1, 2, 0).astype(np.uint8)), side)
+        return from_image(pillow().fromarray(array.transpose(1, 2, 0).astype(np.uint8)), side)
     if array.dtype.kind != "f" or array.shape != (3, side, side):
         raise ValueError(f"expected floats (3, {side}, {side}), or whole numbers, got {array.dtype} {array.shape}")
     if not (array.min() >= 0 and array.max() <= 1):  # NaN is neither
@@ -149,14 +132,6 @@ def picture_of(given: Any, side: int) -> Tensor:
 
 def _expected(side: int) -> str:
     return f"expected a colour picture of {side} x {side} pixels"
-
-
-def _pillow() -> ModuleType:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("pictures need pillow: pip install 'graphwright[image]'") from error
-    return Image
 
 
 LARGEST_SIDE = 64

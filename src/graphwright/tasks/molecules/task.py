@@ -101,6 +101,10 @@ class Fingerprint2Molecule(MoleculeTask):
         return DataSettings(data_overrides(source), PRESET) if is_data else None
 
     @property
+    def name(self) -> str:
+        return Path(self.settings.data).stem
+
+    @property
     def page(self) -> FingerprintPage:
         return FingerprintPage(self)
 

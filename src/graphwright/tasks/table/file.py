@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from graphwright.files import sha256_of
+from graphwright.files import encoding_of, separator_of, sha256_of
 from graphwright.graphs import Attribute, Graph, Vocabulary, from_json
 from graphwright.graphs.convert import measurements
 from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, molecule_vocabulary, parse_smiles
@@ -69,17 +72,27 @@ def read_table(path: Path) -> TableFile:
         raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not len(table):
         raise ValueError(f"{path} has no rows")
+    first = table.rows[0]
+    if isinstance(first, RowError) and not table.columns:
+        raise ValueError(f"{path} has no row that can be read; row {table.numbers[0]}, {first}")
     return table
 
 
 def parsed(value: Any, field: str) -> Any:
-    """A cell's value; text that is JSON of a list or an object is what it says."""
+    """A cell's value; text that is a list or an object, as JSON or Python writes it, is what it says."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
+        with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            return _plain(ast.literal_eval(value.strip()))
         raise RowError("unreadable JSON", field, f"the JSON cannot be read: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """A Python value as JSON has it: tuples are lists; what JSON has not is a TypeError."""
+    return json.loads(json.dumps(value))
 
 
 def _parquet(path: Path) -> TableFile:
@@ -91,15 +104,17 @@ def _parquet(path: Path) -> TableFile:
     return TableFile(path, tuple(table.column_names), rows, list(range(1, len(rows) + 1)))
 
 
-def _jsonl(path: Path) -> TableFile:
+def _json(path: Path) -> TableFile:
+    """Objects, one a line, or all of them in one list."""
+    listed = _json_list(path)
     rows: list[Row | RowError] = []
     numbers: list[int] = []
     columns: dict[str, None] = {}
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
+    with path.open(encoding=_encoding(path)) as lines:
+        found = map(_json_line, lines) if listed is None else map(_json_row, listed)
+        for number, row in enumerate(found, 1):
+            if row is None:
                 continue
-            row = _json_row(line)
             rows.append(row)
             numbers.append(number)
             if not isinstance(row, RowError):
@@ -107,11 +122,48 @@ def _jsonl(path: Path) -> TableFile:
     return TableFile(path, tuple(columns), rows, numbers)
 
 
-def _json_row(line: str) -> Row | RowError:
+def _json_list(path: Path) -> list[Any] | None:
+    """The rows of a file that is one list of objects; None of any other."""
+    with path.open(encoding=_encoding(path)) as file:
+        if not _begins_list(file.read(2**10)):
+            return None
+        file.seek(0)
+        with suppress(ValueError, RecursionError):
+            listed = json.load(file)
+            return listed if isinstance(listed, list) else None
+    return None
+
+
+def _begins_list(start: str) -> bool:
+    """Whether a text begins as a list of objects does."""
+    return re.match(r"\s*\[\s*\{", start) is not None
+
+
+def is_json_table(path: Path) -> bool:
+    """Whether a .json file is a list of rows, not settings or a model."""
     try:
-        row = json.loads(line)
+        with path.open(encoding=_encoding(path), errors="replace") as file:
+            return _begins_list(file.read(2**10))
+    except OSError:
+        return False
+
+
+def _encoding(path: Path) -> str:
+    with path.open("rb") as file:
+        return encoding_of(file.read(4))
+
+
+def _json_line(line: str) -> Row | RowError | None:
+    """None of an empty line."""
+    if not line.strip():
+        return None
+    try:
+        return _json_row(json.loads(line))
     except (ValueError, RecursionError) as error:
-        return RowError("unreadable JSON", "the line", f"the JSON cannot be read: {error}")
+        return RowError("unreadable JSON", "the line", f"the JSON cannot be read: {error}; a row is one line")
+
+
+def _json_row(row: Any) -> Row | RowError:
     if not isinstance(row, dict):
         return RowError("unreadable JSON", "the line", f"expected an object with the columns, got {_shown(row)}")
     return row
@@ -121,17 +173,20 @@ def _csv(path: Path) -> TableFile:
     rows: list[Row | RowError] = []
     before = csv.field_size_limit(LONGEST_CELL)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            records = _records(path, lines)
+        with path.open(encoding=_encoding(path), newline="") as lines:
+            separator = separator_of(lines.readline())
+            lines.seek(0)
+            records = _records(path, lines, separator)
             header = tuple(name.strip() for name in next(records, []))
-            repeated = sorted({name for name in header if header.count(name) > 1})
+            repeated = sorted({name for name in header if name and header.count(name) > 1})
             if repeated:
                 raise ValueError(f"{path} has two columns {repeated[0]!r}")
             for record in records:
                 if not record:
                     continue
                 if len(record) != len(header):
-                    fault = f"{len(record)} cells for {len(header)} columns"
+                    hint = " (a list goes between quotes)" if len(record) > len(header) else ""
+                    fault = f"{len(record)} cells for {len(header)} columns{hint}"
                     rows.append(RowError("wrong number of cells", "the row", fault))
                 else:
                     rows.append({name: _cell(text) for name, text in zip(header, record, strict=True)})
@@ -140,8 +195,8 @@ def _csv(path: Path) -> TableFile:
     return TableFile(path, header, rows, list(range(1, len(rows) + 1)))
 
 
-def _records(path: Path, lines: Iterator[str]) -> Iterator[list[str]]:
-    reader = csv.reader(lines, strict=True)
+def _records(path: Path, lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    reader = csv.reader(lines, delimiter=separator, strict=True)
     begun, row = 1, 0
     while True:
         try:
@@ -174,9 +229,11 @@ def _shown(value: Any) -> str:
 
 READERS: dict[str, Callable[[Path], TableFile]] = {
     ".parquet": _parquet,
-    ".jsonl": _jsonl,
-    ".ndjson": _jsonl,
+    ".jsonl": _json,
+    ".ndjson": _json,
+    ".json": _json,
     ".csv": _csv,
+    ".tsv": _csv,
 }
 """By the end of a file's name."""
 
@@ -219,8 +276,10 @@ def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -
         raise ValueError(
             f"{where} has a column {listed[0]} but no column {missing}: the graph needs both; {there}"
         )
+    near = [name for name in every if name.lower() in (NODES, EDGES, GRAPH, SMILES)]
+    hint = f"; call {', '.join(near)} {', '.join(map(str.lower, near))}" if near else ""
     raise ValueError(
-        f"{where} has no graph: columns {NODES} and {EDGES}, or a column {GRAPH}, are missing; {there}"
+        f"{where} has no graph: columns {NODES} and {EDGES}, or {GRAPH}, or {SMILES}, are missing; {there}{hint}"
     )
 
 
@@ -277,18 +336,24 @@ def _measured(attributes: Any, nodes: int) -> dict[str, list[float]]:
     if len(attributes) != nodes:
         raise RowError("wrong length", ATTRIBUTES, f"{len(attributes)} entries for {nodes} nodes")
     fields = [each if isinstance(each, Mapping) else {ATTRIBUTES: each} for each in attributes]
+    entries = [_numbers(field, at) for at, field in enumerate(fields)]
+    names = list(dict.fromkeys(name for entry in entries for name in entry))
+    for at, (field, entry) in enumerate(zip(fields, entries, strict=True)):
+        given = sum(len(value) if isinstance(value, list) else 1 for value in field.values())
+        if set(entry) != set(names) or given != len(entry):
+            plain = f"{len(names)} number{'' if len(names) == 1 else 's'}"
+            expected = ", ".join(name for name in names if not name.startswith(ATTRIBUTES)) or plain
+            detail = f"entry {at} must be {expected}, got {_shown(attributes[at])}"
+            raise RowError("not a number", ATTRIBUTES, detail)
+    return {name: [entry[name] for entry in entries] for name in names}
+
+
+def _numbers(field: Mapping[str, Any], at: int) -> dict[str, float]:
+    """The numbers of one node, by name."""
     try:
-        measured = measurements(fields)
+        return {name: value for name, (value,) in measurements([field]).items()}
     except ValueError as error:
-        raise RowError("NaN", ATTRIBUTES, str(error).removeprefix("nodes")) from error
-    for at, each in enumerate(fields):
-        numbers = sum(len(value) if isinstance(value, list) else 1 for value in each.values())
-        if numbers != len(measured):
-            expected = ", ".join(measured) or "numbers"
-            raise RowError(
-                "not a number", ATTRIBUTES, f"entry {at} must be {expected}, got {_shown(attributes[at])}"
-            )
-    return measured
+        raise RowError("NaN", ATTRIBUTES, f"entry {at}{str(error).removeprefix('nodes[0]')}") from error
 
 
 def _molecule(text: Any) -> Graph:
@@ -300,7 +365,12 @@ def _molecule(text: Any) -> Graph:
         symbols = sorted({atom.GetSymbol() for atom in molecule.GetAtoms()} - {"H"})
         return graph_from_molecule(molecule, molecule_vocabulary(symbols or ["C"]))
     except MoleculeError as error:
-        raise RowError("not a molecule", SMILES, f"{text[:60]!r}: {error.detail}") from error
+        raise RowError("not a molecule", SMILES, about(text, error)) from error
+
+
+def about(text: str, error: MoleculeError) -> str:
+    """What is wrong with a SMILES, which is named once."""
+    return error.detail if repr(text) in error.detail else f"{text[:60]!r}: {error.detail}"
 
 
 def _node_link(data: Any) -> Graph:
@@ -377,7 +447,8 @@ def _index(node: Any, size: int, at: int) -> int:
             "not an index", EDGES, f"edge {at} must name nodes by their index, from 0, got {_shown(node)}"
         )
     if not 0 <= node < size:
-        raise RowError("index out of range", EDGES, f"edge {at} names node {node}, the graph has {size} (from 0)")
+        detail = f"edge {at} names node {node}, the graph has {size}, counted from 0"
+        raise RowError("index out of range", EDGES, detail)
     return node
 
 

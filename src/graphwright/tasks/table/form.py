@@ -32,7 +32,7 @@ from graphwright.tasks.molecules.fingerprint import (
     tokens,
 )
 from graphwright.tasks.spectra.encoded import EncodedSpectrum, SpectrumTask, encode_as, stack
-from graphwright.tasks.table.file import Row, RowError, parsed
+from graphwright.tasks.table.file import Row, RowError, about, parsed
 from graphwright.tasks.table.pictures import Pixels, is_picture_cell, read_pixels, usual_side
 from graphwright.tasks.task import Samples
 
@@ -188,6 +188,26 @@ class Form:
         result: NDArray[np.float64] = np.asarray(value, np.float64) * self.deviation + self.mean
         return result
 
+    def written(self, value: Any) -> dict[str, Any] | None:
+        """The cells of a row with this input; None where what was read, such as bits, does not tell them."""
+        first = self.columns[0]
+        match self.kind:
+            case InputKind.VECTOR:
+                ends = np.cumsum(self.widths)[:-1].tolist()
+                cells = [_short(part) for part in np.split(self.raw(value), ends)]
+                whole = zip(self.columns, cells, self.widths, strict=True)
+                return {name: list(cell) if width > 1 else cell[0] for name, cell, width in whole}
+            case InputKind.SET:
+                return {first: [list(_short(each)) for each in self.raw(value).reshape(-1, self.numbers)]}
+            case InputKind.TOKENS:
+                return {first: [self.words[code] for code in value.tolist()]}
+            case InputKind.SEVERAL:
+                parts = [part.written(each) for part, each in zip(self.parts, value, strict=True)]
+                joint = {name: cell for part in parts for name, cell in (part or {}).items()}
+                return None if None in parts else joint
+            case _:
+                return None
+
     def elements(self, value: Any) -> int | None:
         """How many elements of an input may be nodes; None where that is nothing that it has."""
         if self.kind is InputKind.SEVERAL:
@@ -294,11 +314,22 @@ def _measured_form(
     form = Form(kind, names, widths, (0.0,) * sum(widths), (1.0,) * sum(widths))
     values = [value for row in rows for value in _usable(lambda row: [form.read(row)], row)]
     if not values:
-        raise ValueError(f"{path}: no training row has usable numbers in {', '.join(names)}")
+        usable = f"no training row has usable numbers in {', '.join(names)}"
+        raise ValueError(f"{path}: {usable}; the first: {_first_fault(form, rows)}")
     table = np.concatenate([np.asarray(value, np.float64).reshape(-1, sum(widths)) for value in values])
     if not len(table):
         raise ValueError(f"{path}: every training row's {names[0]} is empty")
     return Form(kind, names, widths, *moments(table))
+
+
+def _first_fault(form: Form, rows: Sequence[Row]) -> str:
+    """What is wrong with the first row that cannot be read."""
+    for row in rows:
+        try:
+            form.read(row)
+        except RowError as error:
+            return str(error)
+    return "there is no row"
 
 
 def moments(table: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -318,7 +349,7 @@ def _usable(read: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:
 
 def _short(values: NDArray[np.float64]) -> tuple[float, ...]:
     """Seven digits are enough, and a person can read them."""
-    return tuple(float(f"{value:.7g}") for value in values)
+    return tuple(float(f"{value:.7g}") for value in values.tolist())
 
 
 def _kind(rows: Sequence[Row], name: str, where: object) -> tuple[InputKind, int]:
@@ -349,6 +380,8 @@ def _kind(rows: Sequence[Row], name: str, where: object) -> tuple[InputKind, int
     example = next(row[name] for row in rows if _shape(row.get(name), name)[0] == sort)
     lengths = "lists of numbers of different lengths (a set is a list of lists)"
     held = lengths if sort == "decimals" else f"{sort}, such as {str(example)[:30]!r}"
+    if sort == "text":
+        held += " (split words into a list; numbers go without quotes)"
     raise ValueError(
         f"{where}: column {name} holds {held}; an input is a number, a list of numbers of one length, a list of "
         "tokens, a list of vectors, the path or the bytes of a picture, a SMILES, or peaks: choose the input "
@@ -364,15 +397,15 @@ def _is_spectrum(rows: Sequence[Row], name: str) -> bool:
     return name in SPECTRA and any(_shape(row.get(name), name) == ("vectors", 2) for row in rows)
 
 
-TRIED = 100
-"""Texts that are read to see whether a column holds SMILES."""
+TRIED, MOSTLY = 100, 0.5
+"""Texts that are read to see whether a column holds SMILES, and the share that must be: hardly a word is one."""
 
 
 def _are_smiles(texts: Iterable[Any]) -> bool:
     """Whether most of the first texts are molecules; never without RDKit."""
     tried = list(islice((text for text in texts if isinstance(text, str)), TRIED))
     try:
-        return sum(_is_smiles(text) for text in tried) >= USUAL * len(tried)
+        return sum(_is_smiles(text) for text in tried) >= MOSTLY * len(tried)
     except ImportError:
         return False
 
@@ -431,7 +464,7 @@ def _bits(value: Any, name: str) -> NDArray[Any]:
         if hasattr(value, "GetAtoms"):
             return fingerprint_of(value)
     except MoleculeError as error:
-        raise RowError("not a molecule", name, f"{str(value)[:60]!r}: {error.detail}") from error
+        raise RowError("not a molecule", name, about(str(value), error)) from error
     raise RowError("not a molecule", name, f"expected a SMILES, got {str(value)[:40]!r}")
 
 

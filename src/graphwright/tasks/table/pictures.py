@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphwright.tasks.coloring.picture import LARGEST_PIXELS
+from graphwright.tasks.pictures import PictureError, is_transparent, open_picture, over_white, pillow
 from graphwright.tasks.table.file import RowError
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def letterboxed(picture: Image, side: int) -> Pixels:
 
 
 def _opened(value: Any, name: str, beside: Path | None) -> Image:
-    image = _pillow()
     if isinstance(value, Mapping):
         value = value["bytes"] if value.get("bytes") is not None else value.get("path")
     if hasattr(value, "convert") and hasattr(value, "getbands"):
@@ -82,7 +81,7 @@ def _opened(value: Any, name: str, beside: Path | None) -> Image:
     if isinstance(value, np.ndarray):
         return _of_array(value, name)
     if isinstance(value, bytes):
-        return _read(image, io.BytesIO(value), name, "the bytes")
+        return _read(io.BytesIO(value), name, "the bytes")
     if not isinstance(value, str | Path) or not str(value).strip():
         raise RowError("not a picture", name, f"expected a picture's path or bytes, got {str(value)[:40]!r}")
     if beside is None:
@@ -90,26 +89,14 @@ def _opened(value: Any, name: str, beside: Path | None) -> Image:
     path = beside / Path(value)
     if not path.is_file():
         raise RowError("no such picture", name, f"there is no file {path}")
-    return _read(image, path, name, str(path))
+    return _read(path, name, str(path))
 
 
-def _read(image: Any, source: Any, name: str, said: str) -> Image:
-    from PIL import ImageOps, UnidentifiedImageError
-
+def _read(source: Path | BinaryIO, name: str, said: str) -> Image:
     try:
-        with image.open(source) as opened:
-            if opened.width * opened.height > LARGEST_PIXELS:
-                raise RowError("too large", name, f"{said}: {opened.width} x {opened.height} pixels")
-            # A camera's picture says which side is up.
-            turned: Image = ImageOps.exif_transpose(opened)
-            turned.load()
-            return turned
-    except UnidentifiedImageError as error:
-        raise RowError("not a picture", name, f"{said}: not a picture") from error
-    except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
-        if isinstance(error, RowError):
-            raise
-        raise RowError("damaged picture", name, f"{said}: damaged picture ({error})") from error
+        return open_picture(source)
+    except PictureError as error:
+        raise RowError(error.reason, name, f"{said}: {error}") from error
 
 
 def _of_array(array: NDArray[Any], name: str) -> Image:
@@ -126,29 +113,19 @@ def _of_array(array: NDArray[Any], name: str) -> Image:
         range_given = f"{array.min()} to {array.max()}"
         raise RowError("not a picture", name, f"whole numbers must be 0 to 255, got {range_given}")
     plain = array.astype(np.uint8)
-    made: Image = _pillow().fromarray(plain[:, :, 0] if plain.ndim == 3 and plain.shape[2] == 1 else plain)
+    made: Image = pillow().fromarray(plain[:, :, 0] if plain.ndim == 3 and plain.shape[2] == 1 else plain)
     return made
 
 
 def _in_colours(picture: Image) -> Image:
     """In RGB: transparency over white, sixteen bits as eight, other numbers from the darkest to the brightest."""
-    image = _pillow()
-    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        over: Image = image.alpha_composite(image.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
-        return over.convert("RGB")
+    if is_transparent(picture):
+        return over_white(picture)
     if picture.mode.startswith("I") or picture.mode == "F":
         numbers = np.nan_to_num(np.asarray(picture, np.float64))
         sixteen = picture.mode.startswith("I;16")
         low, high = (0.0, 65535.0) if sixteen else (float(numbers.min()), float(numbers.max()))
         shares = (numbers - low) / (high - low) if high > low else np.zeros_like(numbers)
-        plain: Image = image.fromarray(np.rint(255 * shares).astype(np.uint8))
+        plain: Image = pillow().fromarray(np.rint(255 * shares).astype(np.uint8))
         return plain.convert("RGB")
     return picture.convert("RGB")
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("pictures need pillow: pip install 'graphwright[image]'") from error
-    return Image

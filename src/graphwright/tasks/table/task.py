@@ -19,10 +19,10 @@ from graphwright.graphs.molecules import BONDS, is_molecule, smiles_from_graph
 from graphwright.models import Inputs, SetInputs, SpectrumInputs
 from graphwright.settings import CONFIG, CORES, DataSettings, InputForm, Model, Override, SettingsError, SlotKind
 from graphwright.tasks.likeness import Likeness
-from graphwright.tasks.page import Case, Ion, TaskPage
+from graphwright.tasks.page import Case, Ion, ShownInput, TaskPage
 from graphwright.tasks.spectra.task import draw_spectrum
 from graphwright.tasks.split import SPLITS, Split
-from graphwright.tasks.table.file import EDGES, GRAPH, NODES, SMILES, Row, RowError, read_table
+from graphwright.tasks.table.file import EDGES, GRAPH, NODES, SMILES, Row, RowError, is_json_table, read_table
 from graphwright.tasks.table.form import (
     CONDITIONS,
     Form,
@@ -68,7 +68,8 @@ class TableInput:
     value: Value
 
 
-TABLE_FILES = (".parquet", ".csv", ".jsonl", ".ndjson")
+LINES = (".jsonl", ".ndjson")
+TABLE_FILES = (".parquet", ".csv", ".tsv", ".json", *LINES)
 """How the names of files end that may be a person's own table of pairs."""
 TABLE_TARGETS = ({NODES, EDGES}, {GRAPH}, {SMILES})
 """Columns, one of these sets, by which such a table is told from one of molecules or spectra."""
@@ -107,9 +108,7 @@ class Table(Task):
         if suffix not in TABLE_FILES:
             return None
         # No other task takes lines of JSON: what such a file lacks, the table's reader says best.
-        lines = suffix in (".jsonl", ".ndjson")
-        columns: set[str] = set() if lines else columns_of(path, "," if suffix == ".csv" else "\t")
-        is_table = lines or any(wanted <= columns for wanted in TABLE_TARGETS)
+        is_table = suffix in LINES or _is_table(path)
         return DataSettings((*TABLE_SETTINGS, Override("task.data", source))) if is_table else None
 
     @property
@@ -117,11 +116,18 @@ class Table(Task):
         return TablePage(self)
 
     @property
+    def name(self) -> str:
+        return Path(self.settings.data).stem
+
+    @property
     def summary(self) -> str:
-        return (
-            f"From {self.form.described}, to graphs of up to {self.capacity} nodes "
-            f"(node labels {len(self.vocabulary.nodes)}, of edges {len(self.vocabulary.edges) - 1}; {self.name})."
-        )
+        labels = [
+            _count(len(self.vocabulary.nodes), "node label"),
+            _count(len(self.vocabulary.edges) - 1, "edge label"),
+        ]
+        numbers = len(self.vocabulary.attributes)
+        told = ", ".join([*labels, *([f"{_count(numbers, 'number')} of each node"] if numbers else [])])
+        return f"From {self.form.described}, to graphs of up to {self.capacity} nodes ({told}; data {self.name})."
 
     @cached_property
     def form(self) -> Form:
@@ -271,7 +277,8 @@ class Table(Task):
         needed = [name for name in self.form.columns if name not in CONDITIONS]
         missing = [name for name in needed if name not in file.columns]
         if missing:
-            yield BadInput(f"{path} has no column {missing[0]}, which the model reads: {', '.join(file.columns)}")
+            there = ", ".join(file.columns)
+            yield BadInput(f"{path} has no column {missing[0]}, which the model reads; it has {there}")
             return
         for row, number in zip(file.rows, file.numbers, strict=True):
             if isinstance(row, RowError):
@@ -357,14 +364,21 @@ def _table_in(folder: Path) -> Path | None:
         return None
     tables = []
     for path in sorted(folder.iterdir()):
-        suffix = path.suffix.lower()
-        if suffix in TABLE_FILES and path.is_file():
-            columns = _keys(path) if suffix in (".jsonl", ".ndjson") else columns_of(path, ",")
-            tables += [path] if any(wanted <= columns for wanted in TABLE_TARGETS) else []
+        if path.suffix.lower() in TABLE_FILES and path.is_file() and _is_table(path):
+            tables.append(path)
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise SettingsError(f"{folder} holds several tables of graphs, {names}: give one of them")
     return tables[0] if tables else None
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file has the columns of a graph, as far as its beginning tells."""
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return is_json_table(path)
+    columns = _keys(path) if suffix in LINES else columns_of(path, None)
+    return any(wanted <= columns for wanted in TABLE_TARGETS)
 
 
 def _keys(path: Path) -> set[str]:
@@ -456,7 +470,9 @@ def _faults(data: Understood) -> list[str]:
     rejected = data.all_rejected()
     if not rejected:
         return []
-    by_split = ", ".join(f"{len(data.rejected[split]):,} {split}" for split in SPLITS)
+    counts = [f"{len(data.rejected[split]):,} {split}" for split in SPLITS]
+    lost = data.rejected[None]
+    by_split = ", ".join([*counts, *([f"{len(lost):,} of no split"] if lost else [])])
     more = len(rejected) - SHOWN_FAULTS
     return [
         f"left out {_count(len(rejected), 'unusable row')} ({by_split}):",
@@ -490,6 +506,11 @@ class TablePage(TaskPage[Table]):
         if path.suffix.lower() in PICTURE_FILES:
             return super().inputs(path, formula)
         return self.task.read_rows(path, None)
+
+    def drawn(self, value: TableInput, name: str) -> ShownInput:
+        """With the row as it can be pasted again, where what was read tells that."""
+        cells = self.task.form.written(value.value)
+        return replace(super().drawn(value, name), text=None if cells is None else json.dumps(cells))
 
     def case(self, chosen: NamedInput, name: str, path: Path) -> Case:
         return replace(super().case(chosen, name, path), truth=self._truth(chosen, path))

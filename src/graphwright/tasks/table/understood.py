@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,11 +39,13 @@ from graphwright.tasks.table.file import (
     unused_fields,
 )
 from graphwright.tasks.table.form import USUAL, Form, InputKind, Value, find_form, moments
-from graphwright.tasks.task import RejectedRow, Samples
+from graphwright.tasks.task import RejectedRow, Samples, UnusableError
 
 SPLIT, ID = "split", "id"
 TARGETS = (NODES, EDGES, GRAPH, ATTRIBUTES, SMILES, DIRECTED, SPLIT, ID)
 """Columns that are no input unless `task.inputs` says so."""
+NAMELESS = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+"""What a column is called that nobody named: pandas writes the numbers of the rows there."""
 NEEDED: dict[Split, int] = {"train": 20, "validation": 2, "test": 0}
 """Rows without which there is no training; test rows are for evaluation alone."""
 MOST_NODES = 250
@@ -127,9 +130,13 @@ class Understood:
         return ", ".join(f"{len(self.samples[split]):,} {split}" for split in SPLITS)
 
     def unused(self) -> list[str]:
-        """What the graphs say and nothing is made of, in words."""
+        """What the file says and nothing is made of, in words."""
+        nameless = [
+            name for name in self.file.columns if NAMELESS.fullmatch(name) and name not in self.form.columns
+        ]
+        columns = [f"the column {name}" if name else "a column without a name" for name in nameless]
         if self.target != (GRAPH,):
-            return []
+            return columns
         numbers = {sample.row for split in SPLITS for sample in self.samples[split]}
         nodes: set[str] = set()
         edges: set[str] = set()
@@ -137,7 +144,8 @@ class Understood:
             if number in numbers and not isinstance(row, RowError):
                 own_nodes, own_edges = unused_fields(row, self.vocabulary.attribute_names)
                 nodes, edges = nodes | own_nodes, edges | own_edges
-        return [f"nodes' {name}" for name in sorted(nodes)] + [f"edges' {name}" for name in sorted(edges)]
+        fields = [f"nodes' {name}" for name in sorted(nodes)] + [f"edges' {name}" for name in sorted(edges)]
+        return [*columns, *fields]
 
     def refuse_too_few(self) -> None:
         """An error that says how many rows there are in which split, and how many it takes."""
@@ -184,7 +192,7 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
     if not training and not (
         settings.form and settings.node_labels and settings.edge_labels and settings.capacity
     ):
-        raise ValueError(_nothing_to_learn_from(file, splits, graphs))
+        raise _nothing_to_learn_from(file, splits, graphs)
     form = (
         Form.from_text(settings.form)
         if settings.form
@@ -202,12 +210,13 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
     samples: dict[Split, list[TableSample]] = {split: [] for split in SPLITS}
     rejected: dict[Split | None, list[RejectedRow]] = {None: [], **{split: [] for split in SPLITS}}
     for row, number, split, graph, value in zip(file.rows, file.numbers, splits, graphs, values, strict=True):
-        fault = next((each for each in (row, split, graph) if isinstance(each, RowError)), None)
+        fault = next((each for each in (row, split, graph, value) if isinstance(each, RowError)), None)
         if fault is None:
             assert isinstance(graph, Graph)
             assert not isinstance(row, RowError)
             assert not isinstance(split, RowError)
             assert value is not None
+            assert not isinstance(value, RowError)
             made = _sample(row, number, graph, value, vocabulary, capacity, target)
             if isinstance(made, TableSample):
                 samples[split].append(made)
@@ -250,7 +259,7 @@ def input_columns(settings: TableTask, file: TableFile) -> tuple[str, ...]:
             )
     if chosen:
         return chosen
-    columns = tuple(name for name in file.columns if name not in TARGETS)
+    columns = tuple(name for name in file.columns if name not in TARGETS and not NAMELESS.fullmatch(name))
     if not columns:
         raise ValueError(
             f"{file.path} has no input column: besides {', '.join(file.columns)} there must be one with what the "
@@ -379,7 +388,7 @@ def _sample(
     row: Row,
     number: int,
     graph: Graph,
-    value: Value | RowError,
+    value: Value,
     vocabulary: Vocabulary,
     capacity: int,
     target: Sequence[str],
@@ -398,25 +407,24 @@ def _sample(
     if lacking:
         detail = f"its nodes do not all have the number {lacking[0]!r}, as those of training rows have"
         return RowError("missing number", target[-1], detail)
-    if isinstance(value, RowError):
-        return value
     return TableSample(number, name_of(row, number), value, graph.with_vocabulary(vocabulary))
 
 
 def _nothing_to_learn_from(
     file: TableFile, splits: Sequence[Split | RowError], graphs: Sequence[Graph | RowError]
-) -> str:
+) -> UnusableError:
     counts = Counter(split for split in splits if not isinstance(split, RowError))
     listed = ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
     faults = [
-        (number, fault)
+        rejection(file.path, number, fault)
         for number, *both in zip(file.numbers, splits, graphs, strict=True)
         for fault in [next((each for each in both if isinstance(each, RowError)), None)]
         if fault is not None
     ]
-    first = f"; {rejection(file.path, *faults[0]).detail}" if faults else ""
+    first = f"; {faults[0].detail}" if faults else ""
     takes = f"training takes at least {NEEDED['train']}"
-    return f"{file.path} has no usable training row in {len(file):,} rows ({listed}); {takes}{first}"
+    message = f"{file.path} has no usable training row in {len(file):,} rows ({listed}); {takes}{first}"
+    return UnusableError(message, faults)
 
 
 class TableDataset(Samples):

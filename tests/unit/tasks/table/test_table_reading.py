@@ -48,7 +48,24 @@ def test_parquet_jsonl_and_csv_say_the_same(tmp_path):
             {key: json.dumps(value) if isinstance(value, list) else value for key, value in row.items()}
             for row in given
         )
-    for name in ("a.parquet", "a.csv"):
+    written = (tmp_path / "a.csv").read_text()
+    cells = list(csv.reader(written.splitlines()))
+    for name, separator, encoding in (
+        ("b.csv", ";", "utf-8"),
+        ("c.csv", "\t", "utf-16"),
+        ("d.tsv", "\t", "utf-8"),
+    ):
+        with (tmp_path / name).open("w", newline="", encoding=encoding) as file:
+            csv.writer(file, delimiter=separator).writerows(cells)
+    # As pandas writes them: numbers of rows under no name, and lists as Python does.
+    with (tmp_path / "e.csv").open("w", newline="") as file:
+        csv.writer(file).writerow(["", *given[0]])
+        csv.writer(file).writerows([at, *row.values()] for at, row in enumerate(given))
+    assert "['end', 'inner'" in (tmp_path / "e.csv").read_text()
+    for name in ("f.json", "g.jsonl"):
+        (tmp_path / name).write_text(json.dumps(given, indent=1))
+    for path in sorted(tmp_path.iterdir()):
+        name = path.name
         other = understand(TableTask(data=str(tmp_path / name)))
         assert (other.form, other.vocabulary, other.capacity) == (first.form, first.vocabulary, first.capacity)
         assert other.counts() == first.counts() == "40 train, 10 validation, 10 test"
@@ -56,6 +73,7 @@ def test_parquet_jsonl_and_csv_say_the_same(tmp_path):
             assert mine.graph == its.graph
             assert np.array_equal(mine.value, its.value)
         assert Table.settings_for(str(tmp_path / name)) is not None
+        assert other.unused() == (["a column without a name"] if name == "e.csv" else [])
     assert first.form.kind is InputKind.SET
     assert first.vocabulary.nodes == ("end", "inner")
     assert first.capacity == 5
@@ -80,7 +98,7 @@ def test_node_link_json_as_networkx_writes_it(tmp_path, key):
     ("changes", "reason", "said"),
     [
         ({"edges": [[0, 0]]}, "self-loop", "edges: edge 0 joins node 0 to itself"),
-        ({"edges": [[0, 9]]}, "index out of range", "edges: edge 0 names node 9, the graph has 4 (from 0)"),
+        ({"edges": [[0, 9]]}, "index out of range", "edges: edge 0 names node 9, the graph has 4, counted from 0"),
         ({"edges": [[0, -1]]}, "index out of range", "edges: edge 0 names node -1"),
         ({"edges": [[0, 1, "a"], [1, 0, "b"]]}, "duplicate edge", "joins nodes 0 and 1 again, as 'b'; before it"),
         ({"edges": [[0]]}, "not a pair", "edges: edge 0 must be [i, j] or [i, j, label], got [0]"),
@@ -166,11 +184,29 @@ def without(*names):
     return [{key: value for key, value in row.items() if key not in names} for row in rows()]
 
 
+def test_a_row_says_what_is_wrong_with_its_own_cells_first(tmp_path):
+    """Where no picture is there, capacity and labels are unknown, and not to blame."""
+    missing = rows(60, lambda at: {"points": f"none{at}.png"})
+    reasons = {each.reason for each in table(write_jsonl(tmp_path / "a.jsonl", missing)).rejections()}
+    assert reasons == {"no such picture"}
+
+
 def test_what_a_file_lacks_is_said(tmp_path):
     path = tmp_path / "a.jsonl"
     assert "has a column nodes but no column edges" in refusal(write_jsonl(path, without("edges")))
-    assert "has no graph: columns nodes and edges, or a column graph, are missing; it has id, points" in refusal(
-        write_jsonl(path, without("nodes", "edges"))
+    none = refusal(write_jsonl(path, without("nodes", "edges")))
+    assert (
+        "has no graph: columns nodes and edges, or graph, or smiles_target, are missing; it has id, points" in none
+    )
+    capitals = [{key.capitalize(): value for key, value in row.items()} for row in rows()]
+    assert "it has Id, Points, Nodes, Edges, Split; call Nodes, Edges nodes, edges" in refusal(
+        write_jsonl(path, capitals)
+    )
+    path.write_text(json.dumps(rows()[0], indent=2))
+    assert "has no row that can be read; row 1, the line: the JSON cannot be read" in refusal(path)
+    huge = rows(60, lambda _: {"points": 10**400})
+    assert "no training row has usable numbers in points; the first: points: the value is infinite" in refusal(
+        write_jsonl(path, huge)
     )
     assert "has no input column" in refusal(write_jsonl(path, without("points")))
     for column in ("graph", "smiles_target"):
@@ -188,7 +224,9 @@ def test_what_a_file_lacks_is_said(tmp_path):
     write_jsonl(path, linked(lambda _, node: {"x": node}))
     assert "nodes have the number 'z', which task.attributes names; they have x" in refusal(path, attributes="z")
     assert "does not exist" in refusal(tmp_path / "none.jsonl")
-    assert "a table's name ends in .parquet, .jsonl, .ndjson, .csv, not in .txt" in refusal(tmp_path / "none.txt")
+    assert "a table's name ends in .parquet, .jsonl, .ndjson, .json, .csv, .tsv, not in .txt" in refusal(
+        tmp_path / "none.txt"
+    )
 
 
 def test_too_few_rows_are_counted_split_by_split(tmp_path):
@@ -342,10 +380,10 @@ def test_numbers_of_node_link_nodes_are_attributes_and_other_fields_are_told(tmp
     ("attributes", "reason", "said"),
     [
         ([[1.0, 2.0]] * 3, "wrong length", "attributes: 3 entries for 4 nodes"),
-        ([[1.0, 2.0]] * 3 + [[1.0]], "not a number", "attributes: entry 0 must be attributes[0], got [1.0, 2.0]"),
-        ([[1.0, 2.0]] * 3 + [[1.0, "a"]], "not a number", "attributes: entry 0 must be attributes[0], got"),
-        ([[1.0, 2.0]] * 3 + [[1.0, None]], "not a number", "attributes: entry 0 must be attributes[0], got"),
-        ([[1.0, float("inf")]] * 4, "NaN", "attributes: [0].attributes is inf"),
+        ([[1.0, 2.0]] * 3 + [[1.0]], "not a number", "attributes: entry 3 must be 2 numbers, got [1.0]"),
+        ([[1.0, 2.0]] * 3 + [[1.0, "a"]], "not a number", "attributes: entry 3 must be 2 numbers, got"),
+        ([[1.0, 2.0]] * 3 + [[1.0, None]], "not a number", "attributes: entry 3 must be 2 numbers, got"),
+        ([[1.0, float("inf")]] * 4, "NaN", "attributes: entry 0.attributes is inf"),
         ([[1.0]] * 4, "missing number", "do not all have the number 'attributes[1]', as those of training rows"),
         (7, "not a list", "attributes: expected a list, an entry for each node, got 7"),
         (None, "missing value", "attributes: there is none"),
