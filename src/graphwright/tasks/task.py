@@ -276,6 +276,8 @@ class Task(ABC):
         """
         if not isinstance(given, str):
             return given if isinstance(given, Path) else None
+        if "\n" in given:  # what is in a file, not its name
+            return None
         path = Path(given)
         return path if path.suffix or (len(given) <= LONGEST_NAME and path.exists()) else None
 

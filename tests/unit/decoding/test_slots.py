@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from graphwright.decoding import Assignment, Slots, SlotScores, decode, harden, plain_candidates, slot_scores
+from graphwright.decoding import (
+    Assignment,
+    Candidate,
+    Slots,
+    SlotScores,
+    decode,
+    harden,
+    order_in_words,
+    plain_candidates,
+    slot_scores,
+)
 from graphwright.decoding.slots import assignments
 from graphwright.graphs import Graph, Prediction, Vocabulary, is_isomorphic
 
@@ -246,3 +256,15 @@ def test_candidates_are_those_of_the_assignments_looked_at(looked_at: int) -> No
     assert result.proved  # a graph that is missing cannot score higher
     with pytest.raises(ValueError, match="at least 1 assignment must be looked at, got 0"):
         plain_candidates(prediction, TWO_LABELS, 5, looked_at=0)
+
+
+def test_an_order_that_is_not_that_of_the_probabilities_is_explained() -> None:
+    graph = Graph.build(["a"], [])
+
+    def ranked(*probabilities: float, checked: bool | None = None) -> list[Candidate]:
+        return [Candidate(graph, 0.0, each, 0.5, proved=True, checked=checked) for each in probabilities]
+
+    assert order_in_words(ranked(0.5, 0.2, 0.2)) is None
+    assert order_in_words([]) is None
+    assert "adds up all ways" in (order_in_words(ranked(0.2, 0.5)) or "")
+    assert "have the given fingerprint come first" in (order_in_words(ranked(0.2, 0.5, checked=True)) or "")

@@ -126,6 +126,8 @@ def test_one_picture_in_any_form_gives_one_graph(coloring, tmp_path):
         torch.from_numpy(whole),
         torch.from_numpy(floats).permute(2, 0, 1),
         whole.repeat(2, 0).repeat(2, 1),
+        floats.repeat(2, 0).repeat(2, 1),
+        (tmp_path / "a.png").read_bytes(),
     ]
     first = coloring.predict(forms[0])
     assert isinstance(first, PredictedGraph)
@@ -146,7 +148,10 @@ def test_one_picture_in_any_form_gives_one_graph(coloring, tmp_path):
         (np.full((3, 40, 40), np.nan), "a picture of floats has 0 to 1"),
         (np.full((40, 40, 3), 300), "0 to 255, got 300 to 300"),
         (np.zeros((40, 40), np.uint8), "expected a colour picture"),
-        (np.zeros((30, 30, 3), np.float32), r"expected floats \(3, 40, 40\)"),
+        (np.zeros((10, 10, 3), np.float32), "10 x 10 pixels is too small"),
+        (np.zeros((40, 40, 3), bool), "expected whole numbers, 0 to 255, or floats"),
+        (b"no picture", "the bytes: not a picture"),
+        (Path(__file__).parent, "a folder, not a picture"),
         (np.zeros((40, 30, 3), np.uint8), "not square"),
         (Image.new("L", (40, 40)), "mode L has no colours"),
         (3.5, "expected a picture"),
@@ -188,10 +193,15 @@ def test_spectra_in_any_form():
     expected = str(model.predict((mzs, heights)))
     assert str(model.predict(np.array([mzs, heights]).T)) == expected
     assert [str(each) for each in model.predict([np.array([mzs, heights]).T] * 2)] == [expected] * 2
+    pairs = list(zip(mzs, heights, strict=True))
+    assert str(model.predict(pairs)) == expected
+    assert [str(each) for each in model.predict([pairs, pairs])] == [expected] * 2
     file = Path(__file__).parents[3] / "examples" / "caffeine.mgf"
     assert str(model.predict(file)).startswith("O=c1[nH]c(=O)c2[nH]cnc2[nH]1  (confidence ")
     with pytest.raises(ValueError, match=r"expected a Spectrum, a pair .*, got int"):
         model.predict(3)
+    with pytest.raises(ValueError, match=r"expected a Spectrum, a pair .*, got str"):
+        model.predict(file.read_text())
 
 
 def test_decoders_are_named_as_on_the_command_line(molecules):

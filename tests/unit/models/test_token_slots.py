@@ -144,3 +144,12 @@ def test_only_keeps_real_slots_as_they_are():
     single = replace(graphs, edges=graphs.edges[:, 1]).only(real)
     assert (single.edges[0, :, 2] == NO_SELF_LOOP).all()
     torch.testing.assert_close(single.edges[0, :2, :2], graphs.edges[0, 1, :2, :2])
+
+
+def test_tokens_of_other_columns_own_nothing():
+    """Owners are of the set's tokens; a vector's come after them, and may fill slots that nothing was left for."""
+    source = torch.tensor([[1, 2, 3]])
+    tokens = SlotTokens(source, torch.tensor([[True, True, False]]), torch.zeros(1, 4), torch.ones(1, 4).bool())
+    owners = torch.tensor([[[False, False], [True, False], [False, True]]])
+    cost = tokens.prior(owners, torch.ones(1, 2).bool())[:, :, :2]
+    torch.testing.assert_close(cost, torch.tensor([[[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]]) * UNOWNED / 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +70,8 @@ def standard_noise(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
 def read_picture(path: Path, side: int) -> Tensor:
     """(3, side, side) in [0, 1] from an image file, converted where that keeps its meaning; see `from_image`."""
     expected = _expected(side)
-    if not path.exists():
-        raise ValueError(f"{path}: no such file")
+    if not path.is_file():
+        raise ValueError(f"{path}: {'a folder, not a picture' if path.is_dir() else 'no such file'}")
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty, {expected}")
     try:
@@ -103,13 +104,18 @@ def from_image(picture: Image, side: int, name: str = "the picture") -> Tensor:
 
 
 def picture_of(given: Any, side: int) -> Tensor:
-    """(3, side, side) in [0, 1] from what a person has: a picture of Pillow, or an array.
+    """(3, side, side) in [0, 1] from what a person has: a picture of Pillow, a file's bytes, or an array.
 
-    An array has its channels first or last. Whole numbers are 0 to 255 and are converted as a file is; others are
-    0 to 1, at this very size.
+    An array has its channels first or last. Whole numbers are 0 to 255, others 0 to 1; of another size they are
+    converted as a file is.
     """
     if hasattr(given, "convert") and hasattr(given, "getbands"):
         return from_image(given, side)
+    if isinstance(given, bytes):
+        try:
+            return from_image(open_picture(io.BytesIO(given)), side)
+        except PictureError as error:
+            raise ValueError(f"the bytes: {error}, {_expected(side)}") from error
     if not isinstance(given, Tensor | np.ndarray):
         raise ValueError(f"expected a picture: a file, a PIL image or an array, got {type(given).__name__}")
     array = given.detach().cpu().numpy() if isinstance(given, Tensor) else given
@@ -121,12 +127,15 @@ def picture_of(given: Any, side: int) -> Tensor:
         if array.min() < 0 or array.max() > 255:
             raise ValueError(f"a picture of whole numbers has 0 to 255, got {array.min()} to {array.max()}")
         return from_image(pillow().fromarray(array.transpose(1, 2, 0).astype(np.uint8)), side)
-    if array.dtype.kind != "f" or array.shape != (3, side, side):
-        raise ValueError(f"expected floats (3, {side}, {side}), or whole numbers, got {array.dtype} {array.shape}")
+    if array.dtype.kind != "f":
+        raise ValueError(f"expected whole numbers, 0 to 255, or floats, 0 to 1, got {array.dtype} {array.shape}")
     if not (array.min() >= 0 and array.max() <= 1):  # NaN is neither
         raise ValueError(
             f"a picture of floats has 0 to 1, got {array.min():g} to {array.max():g}: divide 0 to 255 by 255"
         )
+    if array.shape != (3, side, side):
+        pixels = np.rint(255 * array).astype(np.uint8)
+        return from_image(pillow().fromarray(pixels.transpose(1, 2, 0)), side)
     return torch.from_numpy(np.ascontiguousarray(array, np.float32))
 
 

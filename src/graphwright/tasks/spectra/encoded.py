@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -325,20 +326,26 @@ def _is_pair(given: Any) -> bool:
 
 
 def _is_peak_list(given: Any) -> bool:
-    """(n, 2) m/z and intensity of every peak."""
-    return isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 2
+    """m/z and intensity of every peak: an array (n, 2), or a list of pairs of numbers."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 2 and given.shape[1] == 2
+    return isinstance(given, list) and bool(given) and all(_is_peak(each) for each in given)
+
+
+def _is_peak(given: Any) -> bool:
+    return isinstance(given, list | tuple) and len(given) == 2 and all(isinstance(each, Real) for each in given)
 
 
 def _encoded(settings: SpectrumTask, given: Any) -> EncodedSpectrum:
     if isinstance(given, EncodedSpectrum):
         return given
     if _is_peak_list(given):
-        given = tuple(given.T)
+        given = tuple(np.asarray(given, np.float64).T)
     if _is_pair(given):
         given = Spectrum(*tidy_peaks(*given), Origin("given peaks"))
     if not isinstance(given, Spectrum):
         raise ValueError(
-            "expected a Spectrum, a pair (mzs, intensities), an array (n, 2) of peaks or a file of them, got "
+            "expected a Spectrum, a pair (mzs, intensities), a list of peaks (m/z, intensity) or a file, got "
             f"{type(given).__name__}"
         )
     return encode_as(settings, given)

@@ -613,3 +613,23 @@ def test_nodes_are_drawn_where_they_are_the_right_way_up(tmp_path):
     seen = [row | three for row in picture_rows(tmp_path / "pairs")]
     pictures = table(write_jsonl(tmp_path / "pairs" / "a.jsonl", seen))
     assert pictures.positions(pictures.data("train")[0]).tolist() == [[-1, -1], [1, -1], [-1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "tells"),
+    [
+        (lambda at: {"points": [[0.1 * node, float(at)] for node in range(3)]}, True),
+        (lambda at: {"points": [0.25 * at, 1.0, 3.0]}, True),
+        (lambda at: {"points": at / 8}, True),
+        (lambda at: {"points": ["a", "b", "ab"[at % 2]]}, True),
+        (lambda at: {"points": [[0.5, float(at)]], "weight": at / 4}, True),
+        (lambda at: {"points": MOLECULES[at % 6]}, False),
+    ],
+)
+def test_a_row_is_shown_as_it_can_be_pasted_again(tmp_path, cells, tells):
+    own = table(write_jsonl(tmp_path / "pairs.jsonl", rows(60, cells)))
+    sample = own.data("test")[0]
+    text = own.page.sample_case(sample, "a row").shown.text
+    assert (text is not None) == tells
+    if tells:
+        assert json.loads(text) == cells(sample.row - 1)
