@@ -14,7 +14,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from graphwright.decoding import Formula, harden
+from graphwright.decoding import Formula, NoMoleculeError, harden
 from graphwright.decoding.candidates import Candidate
 from graphwright.files import SHIPPED_MODELS
 from graphwright.graphs import Graph, Prediction, Vocabulary
@@ -291,6 +291,12 @@ class SavedModel:
             views=self.views(inputs) if decoder.from_views else (),
         )
         answers = [each.candidates for each in decoder.candidates(question)]
+        lacking = next((at for at, ranked in enumerate(answers, 1) if not ranked), None)
+        if lacking is not None:
+            raise NoMoleculeError(
+                f"input {lacking}: no molecule of the formula was found in {question.effort.seconds:g} s; "
+                "more seconds may find one"
+            )
         return [
             PredictedGraph(first.graph, first.probability, (first, *rest), self.task) for first, *rest in answers
         ]

@@ -66,8 +66,8 @@ def card(name: str, origin: str, model: SavedModel) -> ModelCard:
 
 def _card_colors(model: SavedModel) -> dict[str, str]:
     """By which nodes are told apart beside the plan: none where elements have symbols, or labels are too many."""
-    names = model.vocabulary.nodes
-    if model.vocabulary.edges == BONDS or not 1 < len(names) <= len(PALETTE):
+    names = model.task.vocabulary.nodes
+    if model.task.vocabulary.edges == BONDS or not 1 < len(names) <= len(PALETTE):
         return {}
     return node_colors(names, hex_colors(model.task.page))
 

@@ -217,7 +217,15 @@ def test_decoders_are_named_as_on_the_command_line(molecules):
             molecules.evaluate(samples=1, decode=wrong)
     with pytest.raises(ValueError, match="top must be at least 1"):
         molecules.predict("CCO", top=0)
-    assert sorted(molecules.predict("CCO", decode="valid", formula="C2H6O").graph.node_names) == ["C", "C", "O"]
+    ethanol = molecules.predict("CCO", decode="valid", formula="C2H6O", seconds=60)
+    assert sorted(ethanol.graph.node_names) == ["C", "C", "O"]
+
+
+def test_a_formula_for_which_nothing_was_found_is_a_sentence(molecules):
+    with pytest.raises(
+        ValueError, match=r"input 1: no molecule of the formula was found in 1e-09 s; more seconds"
+    ):
+        molecules.predict("CCO", decode="valid", formula="C2H6O", seconds=1e-9)
 
 
 def test_a_model_prints_as_two_lines(coloring, molecules):

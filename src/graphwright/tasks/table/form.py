@@ -188,17 +188,22 @@ class Form:
         result: NDArray[np.float64] = np.asarray(value, np.float64) * self.deviation + self.mean
         return result
 
+    def _tidy(self, value: NDArray[Any]) -> NDArray[np.float64]:
+        """The raw numbers, zero where single precision leaves next to nothing of one."""
+        numbers = self.raw(value)
+        return np.where(np.abs(numbers) < 1e-6 * np.array(self.deviation), 0.0, numbers)
+
     def written(self, value: Any) -> dict[str, Any] | None:
         """The cells of a row with this input; None where what was read, such as bits, does not tell them."""
         first = self.columns[0]
         match self.kind:
             case InputKind.VECTOR:
                 ends = np.cumsum(self.widths)[:-1].tolist()
-                cells = [_short(part) for part in np.split(self.raw(value), ends)]
+                cells = [_short(part) for part in np.split(self._tidy(value), ends)]
                 whole = zip(self.columns, cells, self.widths, strict=True)
                 return {name: list(cell) if width > 1 else cell[0] for name, cell, width in whole}
             case InputKind.SET:
-                return {first: [list(_short(each)) for each in self.raw(value).reshape(-1, self.numbers)]}
+                return {first: [list(_short(each)) for each in self._tidy(value).reshape(-1, self.numbers)]}
             case InputKind.TOKENS:
                 return {first: [self.words[code] for code in value.tolist()]}
             case InputKind.SEVERAL:
