@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from graphwright.files import WriteError, commit_draft, draft_of, replacing, sha256_of, writing
+from graphwright.inference.memory import refuse_larger
 
 FORMAT = 1
 ATTEMPTS = 5
@@ -119,6 +120,7 @@ def _load_tensors(path: Path, record: dict[str, Any]) -> Checkpoint:
     note, tensor_file = _note(path), path.parent / Path(str(record["tensors"])).name
     if not tensor_file.is_file():
         raise CheckpointError(f"{tensor_file}, which {note} names, does not exist")
+    refuse_larger(tensor_file.stat().st_size, f"{tensor_file} takes", "free some, or take a smaller model")
     try:
         if sha256_of(tensor_file) != record["sha256"]:
             raise CheckpointError(f"{tensor_file} is truncated or altered: its checksum is not the one in {note}")

@@ -21,6 +21,7 @@ from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError, expanded
 from graphwright.inference.decoders import PLAIN, PREDICTING, Question, decoder_named, default_decoder
+from graphwright.inference.memory import refuse_large_model
 from graphwright.known import Known, Library, Memory, Placement, Recalling, Recogniser
 from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TokenSlots, inputs_to
 from graphwright.models.arithmetic import Bags
@@ -377,6 +378,7 @@ def load_model(source: str) -> SavedModel:
         raise CheckpointError(
             f"{path}.json does not hold the settings of a run: {_first_complaint(error)}"
         ) from error
+    refuse_large_model(run, build_predictor, 1, "it takes")
     predictor = build_predictor(run)
     tensors = expanded(saved.tensors)
     prefix = AVERAGE if any(name.startswith(AVERAGE) for name in tensors) else PREDICTOR

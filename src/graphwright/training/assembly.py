@@ -137,6 +137,11 @@ def _recognition(run: Run, library: Library) -> tuple[Recognition, float]:
     return Recognition(library), run.loss.recognition
 
 
+def build_network(run: Run) -> nn.Module:
+    """All that a run trains, as far as its size goes: needs no data."""
+    return nn.ModuleList([build_predictor(run), build_matcher(run)])
+
+
 def build(run: Run, library: Library | None = None) -> TrainingModel:
     """Predictor and matcher of a run, freshly initialised; without known graphs given, its data are asked."""
     task = task_of(run.task)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from graphwright.graphs import GraphBatch
+from graphwright.inference.memory import refuse_large_model
 from graphwright.models import Inputs
 from graphwright.settings import OptimizerKind, Run
 from graphwright.tasks import resolve
-from graphwright.training.assembly import TrainingModel, build, training_data
+from graphwright.training.assembly import TrainingModel, build, build_network, training_data
 
 FEW, MORE = 2, 4
 """Samples of the two steps whose difference is what one sample keeps."""
@@ -45,10 +46,11 @@ class Footprint:
 def footprint(run: Run) -> Footprint:
     """Measured on the processor, by what torch saves for the backward pass of two small steps on real samples."""
     plan = resolve(run)
+    refuse_large_model(plan.run, build_network, 1, "it takes")
     model = build(plan.run, plan.library).train()
     data = training_data(plan.run)
     few, more = (
-        _saved_bytes(model, *data.collate([data[index % len(data), 0] for index in range(count)]))
+        saved_bytes(model, *data.collate([data[index % len(data), 0] for index in range(count)]))
         for count in (FEW, MORE)
     )
     predictor, matcher = (_count(part) for part in (model.predictor, model.matcher))
@@ -62,7 +64,7 @@ def _count(module: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def _saved_bytes(model: TrainingModel, inputs: Inputs, target: GraphBatch) -> int:
+def saved_bytes(model: TrainingModel, inputs: Inputs, target: GraphBatch) -> int:
     """Of all tensors that a step keeps between its forward and its backward pass, each once."""
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     saved: dict[int, Tensor] = {}

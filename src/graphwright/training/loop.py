@@ -23,13 +23,15 @@ from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError
 from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.inference.export import provenance, sessions_of
+from graphwright.inference.memory import refuse_large_model, refuse_larger
 from graphwright.inference.model import find_model, load_model
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to, some_inputs
 from graphwright.settings import CONFIG, Clock, Run, SettingsError, Train, to_yaml
 from graphwright.tasks import Batches, Samples, resolve, task_of
-from graphwright.training.assembly import StepResult, build, term_names, training_data
+from graphwright.training.assembly import StepResult, build, build_network, term_names, training_data
 from graphwright.training.faulty import batch_indices, first_bad_input, leaps, usual_after
+from graphwright.training.footprint import saved_bytes
 from graphwright.training.log import Display, RunLog, Window
 from graphwright.training.optimizer import WeightAverage, build_optimizer
 from graphwright.training.processes import Interrupts, in_this_process, leave_interrupts_to_parent
@@ -40,6 +42,11 @@ from graphwright.transport.checks import NotFiniteError
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
+LEAST_COPIES = 3
+"""Of the weights while they are trained: themselves, their gradient, and a moment of it at least."""
+LARGE_BATCH = 2048
+"""Samples of a process's step from which on it is asked whether they fit into the memory."""
+SOME_SAMPLES = 4
 PATIENCE_WITH_GRADIENTS = 50
 """Steps in a row whose gradient is not finite before a run gives up; loss scaling of float16 needs about 20."""
 
@@ -114,6 +121,7 @@ class Session:
         plan = resolve(run)
         self.run, self.folder = plan.run, folder
         run, train = self.run, self.run.train
+        self._refuse_large_model()
         if train.threads:
             torch.set_num_threads(train.threads)
         self.fabric.launch()
@@ -142,6 +150,36 @@ class Session:
         """When the run would have started had it gone on without a break."""
         self.moment = _Moment.WHOLE
         self.take_back: Callable[[], None] = lambda: None
+        self._refuse_large_batch()
+
+    @property
+    def _sharing(self) -> int:
+        """Processes that share the memory of this machine."""
+        on_host = self.fabric.device.type == "cpu"
+        return max(1, self.fabric.world_size // self.run.train.nodes) if on_host else 1
+
+    def _refuse_large_model(self) -> None:
+        """Before anything of it is built. Elsewhere than on the host the host holds no more than its weights."""
+        copies = LEAST_COPIES + bool(self.run.train.averaging) if self.fabric.device.type == "cpu" else 1
+        refuse_large_model(self.run, build_network, copies * self._sharing, "training it takes")
+
+    def _refuse_large_batch(self) -> None:
+        """What a step keeps, by a few samples of the first one; asked only of batches that nobody trains with."""
+        train = self.run.train
+        share = -(-train.batch_size // (self.fabric.world_size * train.accumulate))
+        if self.fabric.device.type != "cpu" or share < LARGE_BATCH:
+            return
+        few = next(iter(self._order(first=0)))[:SOME_SAMPLES]
+        samples = _Epochs(self.data, augment=train.augment)
+        inputs, target = self.data.collate([samples[one] for one in few])
+        take_back = self._checkpoint_in_memory()
+        kept = saved_bytes(self.model, inputs, target)
+        take_back()
+        refuse_larger(
+            kept * share // len(few) * self._sharing,
+            f"a step of train.batch_size {train.batch_size:,} takes",
+            "try a smaller one, or a larger train.accumulate",
+        )
 
     def _refuse_uneven_data(self) -> None:
         """With more samples in one process than in another they would end epochs, and wait, at different steps."""
