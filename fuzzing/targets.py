@@ -27,6 +27,7 @@ from graphwright.graphs import from_json, to_json
 from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError
+from graphwright.inference.memory import TooLargeError
 from graphwright.inference.model import load_model
 from graphwright.settings import SettingsError, load_run, to_yaml
 from graphwright.spectra import Spectrum, SpectrumError, read_spectra
@@ -121,7 +122,8 @@ def _table(path: Path) -> None:
             data = TableDataset(found, split)
             inputs, _ = data.batch(range(len(data)))
             tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-            if not all(tensor.isfinite().all() for tensor in tensors):
+            # NaN is an energy that is not known.
+            if any(tensor.isinf().any() for tensor in tensors):
                 raise Finding("an input that is not finite")
 
 
@@ -188,6 +190,8 @@ def _load(room: Path) -> None:
         str(model)
     except CheckpointError as error:
         _refused(error, room / "model.json")
+    except TooLargeError:
+        return
     try:
         progress_of(checkpoints.load(room / "model"))
     except CheckpointError:

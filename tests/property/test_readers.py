@@ -53,6 +53,14 @@ def row(**changes: object) -> bytes:
     return json.dumps({"x": 1.5, "nodes": ["a"], "edges": [], "split": "train"} | changes).encode()
 
 
+def facts(**changes: object) -> bytes:
+    """A model's, with other settings of its network, or other facts."""
+    good = json.loads(TARGETS["checkpoint-facts"].seeds[0])
+    settings = {name: value for name, value in changes.items() if name in good["settings"]["model"]}
+    good["settings"]["model"] |= settings
+    return json.dumps(good | {name: value for name, value in changes.items() if name not in settings}).encode()
+
+
 def nested(depth: int) -> list:
     value: list = []
     for _ in range(depth):
@@ -69,11 +77,17 @@ FOUND = [
     ("table-jsonl", row(nodes=10**400)),
     ("table-jsonl", row(x=1e300)),
     ("table-jsonl", row(nodes=["a", "b"], attributes=[1e300, -1e300])),
+    ("table-jsonl", row(peaks=[[50, 1]], collision_energy=1e300)),
     ("table-jsonl", row(id=nested(DEEP))),
     ("table-jsonl", row(nodes=nested(DEEP))),
     ("settings", b"? &a [*a]\n: 1\n"),
     ("settings", b"model:\n  ? {a: 1}\n  : 1\n"),
     ("checkpoint", b"1" * 5000),
+    ("checkpoint-facts", facts(width=2**20)),
+    ("checkpoint-facts", facts(layers=10**6)),
+    ("checkpoint-facts", facts(known_graphs=10**9)),
+    ("checkpoint-facts", facts(test={"isomorphic": "all"})),
+    ("checkpoint-facts", facts(test=None, progress=["seconds"])),
     (
         "checkpoint",
         b'{"format": 1, "tensors": "", "sha256": "", "facts": {"a": ' + b"[" * DEEP + b"]" * DEEP + b"}}",

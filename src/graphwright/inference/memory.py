@@ -105,11 +105,8 @@ def _count(run: Run, depths: dict[tuple[str, str], int], build: Callable[[Run], 
 
 
 def refuse_large_model(run: Run, build: Callable[[Run], nn.Module], copies: int, what: str) -> None:
-    """Refuse a model of which so many copies do not fit; `what` begins the sentence, as in "predicting takes".
-
-    Models of ordinary sizes are not counted: the first tensor without numbers makes torch import for a second.
-    """
-    if _most_weights(run) < ORDINARY:
+    """Refuse a model of which so many copies do not fit; `what` begins the sentence, as in "predicting takes"."""
+    if is_ordinary(run):
         return
     weights = count_weights(run, build)
     refuse_larger(
@@ -117,6 +114,14 @@ def refuse_large_model(run: Run, build: Callable[[Run], nn.Module], copies: int,
         f"this model has {weights:,} weights: {what}",
         "try a smaller model.width, model.encoder_width or model.layers",
     )
+
+
+def is_ordinary(run: Run) -> bool:
+    """Whether a model is of a size that need not be counted.
+
+    The first tensor without numbers makes torch import for a second.
+    """
+    return _most_weights(run) < ORDINARY
 
 
 def _most_weights(run: Run) -> int:

@@ -21,7 +21,7 @@ from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError, expanded
 from graphwright.inference.decoders import PLAIN, PREDICTING, Question, decoder_named, default_decoder
-from graphwright.inference.memory import refuse_large_model
+from graphwright.inference.memory import TooLargeError, count_weights, is_ordinary, refuse_large_model
 from graphwright.known import Known, Library, Memory, Placement, Recalling, Recogniser
 from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TokenSlots, inputs_to
 from graphwright.models.arithmetic import Bags
@@ -341,9 +341,12 @@ class SavedModel:
     def _standing(self) -> str:
         """What is known of how good it is."""
         test, progress = self.facts.get("test"), self.facts.get("progress") or {}
-        if test:
-            return f"; {test['isomorphic']:.1f} % of {test['samples']:,} unseen samples exactly right"
-        return f"; trained for {progress['seconds'] / 60:.1f} minutes" if "seconds" in progress else ""
+        try:
+            if test:
+                return f"; {test['isomorphic']:.1f} % of {test['samples']:,} unseen samples exactly right"
+            return f"; trained for {progress['seconds'] / 60:.1f} minutes" if "seconds" in progress else ""
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # whoever wrote it may have written anything
+            return ""
 
 
 def confidence(prediction: Prediction) -> Tensor:
@@ -378,14 +381,18 @@ def load_model(source: str) -> SavedModel:
         raise CheckpointError(
             f"{path}.json does not hold the settings of a run: {_first_complaint(error)}"
         ) from error
-    refuse_large_model(run, build_predictor, 1, "it takes")
-    predictor = build_predictor(run)
     tensors = expanded(saved.tensors)
     prefix = AVERAGE if any(name.startswith(AVERAGE) for name in tensors) else PREDICTOR
     weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
     try:
+        refuse_large_model(run, build_predictor, 1, "it takes")
+        _refuse_misfit(run, weights)
+        predictor = build_predictor(run)
         predictor.load_state_dict(weights)
-    except RuntimeError as error:
+    except TooLargeError:
+        raise
+    # Settings that no run has fail wherever they are first made use of.
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}.json does not fit its own settings: {error}") from error
     task = task_of(run.task)
     try:
@@ -396,11 +403,27 @@ def load_model(source: str) -> SavedModel:
     return SavedModel(Path(source).stem, run, predictor.eval(), saved.facts, library, remembered)
 
 
+def _refuse_misfit(run: Run, weights: Mapping[str, Tensor]) -> None:
+    """Refuse settings that are not these weights' before a model is made, which could take all memory."""
+    sizes = run.model.model_dump()
+    layers = max(sizes[name] for name in ("layers", "encoder_layers", "encoder_blocks"))
+    largest = max(value for value in sizes.values() if isinstance(value, int))
+    numbers = sum(tensor.numel() for tensor in weights.values())
+    if layers > len(weights) or largest > numbers:
+        raise ValueError(f"{len(weights):,} tensors of {numbers:,} numbers are not of so large a model")
+    if not is_ordinary(run) and count_weights(run, build_predictor) > MOST_BESIDE * numbers:
+        raise ValueError(f"{numbers:,} weights are not of so large a model")
+
+
+MOST_BESIDE = 2
+"""Times its weights that a model has of numbers, those that are no weights among them."""
+
+
 def _first_complaint(error: ValidationError) -> str:
     """In one line, by the name of the setting, which another version may have had."""
     first = error.errors(include_url=False)[0]
     key, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-    return f"{key}: {reason}, got {first['input']!r}" if key else reason
+    return f"{key}: {reason}, got {str(first['input'])[:80]!r}" if key else reason
 
 
 def log_beside(source: str) -> Path:

@@ -126,6 +126,8 @@ Floats = NDArray[np.float64]
 
 MOST_MZ = 1e7
 """Far above what is measured, far below what single precision loses."""
+MOST_ENERGY = 1e7
+"""The same of a collision energy, in eV."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,8 @@ class Spectrum:
             raise ValueError("m/z must be strictly ascending and intensities positive; see tidy_peaks")
         if self.precursor_mz is not None and not 0 < self.precursor_mz <= MOST_MZ:
             raise ValueError(f"precursor_mz must be positive and at most {MOST_MZ:g}, got {self.precursor_mz!r}")
-        if self.collision_energy is not None and not 0 <= self.collision_energy < math.inf:
-            raise ValueError(f"collision_energy must be a number of eV, at least 0, got {self.collision_energy!r}")
+        if self.collision_energy is not None and not 0 <= self.collision_energy <= MOST_ENERGY:
+            raise ValueError(f"collision_energy must be 0 to {MOST_ENERGY:g} eV, got {self.collision_energy!r}")
 
     def __len__(self) -> int:
         return self.mzs.size
