@@ -39,26 +39,34 @@ def pack_records(keys: list[str], store: Store, folder: Path) -> None:
 def take_over(folder: Path, store: Store) -> int:
     """Make finished jobs of all records under a folder that the store does not have; the result is how many.
 
-    A record counts for the job that its settings mean today, whatever it was called. Records of an older format,
-    or with settings that there are no more, count for nothing.
+    The folder holds pages with their records, or runs. A record counts for the job that its settings mean today,
+    whatever it was called. Records of an older format, or with settings that there are no more, count for nothing.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder of records")
     taken = 0
-    for path in sorted(folder.rglob(f"{RECORDS}/*.json")):
+    for path in sorted([*folder.rglob(f"{RECORDS}/*.json"), *folder.rglob(f"*/{RECORD}")]):
         record = read_json_object(path) or {}
         for job in _jobs_of(record):
             home = store.folder(job)
             if (home / RECORD).exists():
                 continue
             home.mkdir(parents=True, exist_ok=True)
-            samples = path.with_suffix(PACKED)
-            if samples.is_file():
-                text = gzip.decompress(samples.read_bytes()).decode("utf-8")
-                write_text(home / SAMPLES, text)
+            samples = _samples(path)
+            if samples is not None:
+                write_text(home / SAMPLES, samples)
             write_json(home / RECORD, record | {"key": job.key})
             taken += 1
     return taken
+
+
+def _samples(path: Path) -> str | None:
+    """The figures of every sample that are kept beside a record: packed, or as a run leaves them."""
+    if path.name == RECORD:
+        beside = path.with_name(SAMPLES)
+        return beside.read_text(encoding="utf-8") if beside.is_file() else None
+    packed = path.with_suffix(PACKED)
+    return gzip.decompress(packed.read_bytes()).decode("utf-8") if packed.is_file() else None
 
 
 def _jobs_of(record: dict[str, Any]) -> Iterator[Job]:

@@ -73,7 +73,7 @@ def _figures_of_samples(jobs: Sequence[Job], store: Store, names: Sequence[str])
 def _figures_of_records(jobs: Sequence[Job], store: Store, names: Sequence[str]) -> dict[str, Figure]:
     """Means alone: records that were committed before their samples were have no more."""
     tests = [(store.record(job) or {})["test"] for job in jobs]
-    seeds = {name: tuple(float(test[name]) for test in tests if name in test) for name in names}
+    seeds = {name: tuple(float(test[name]) for test in tests if test.get(name) is not None) for name in names}
     return {
         name: Figure(float(np.mean(values)), None, values)
         for name, values in seeds.items()

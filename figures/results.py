@@ -1,0 +1,294 @@
+"""The tables of docs/results.md, from records alone: `python -m figures.results [--records DIR]`.
+
+What stands between `<!-- NAME -->` and `<!-- end NAME -->` is written by this module; a test compares it with the
+records. With `--records` finished runs of another folder, such as that of `graphwright reproduce --out`, are put
+beside the pages in docs/results first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphwright.experiments import Scale, Store, expand, read_grid, take_over
+from graphwright.experiments.reproduction import write_page
+from graphwright.experiments.table import Measured, measure
+from graphwright.files import write_text
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "results.md"
+GPU = ROOT / "docs" / "gpu.md"
+RESULTS = ROOT / "docs" / "results"
+GRIDS = ("table1", "table2", "comparison", "scaling", "frontier")
+BATCH = 64
+"""Samples of a step of every run at the `cpu` scale."""
+NOT_YET = "not run yet"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What is known of every configuration of a grid at the `cpu` scale."""
+
+    name: str
+    measured: tuple[Measured, ...]
+
+    def links(self, measured: Measured) -> str:
+        """Every record behind a row."""
+        folder = f"results/{self.name}-{Scale.CPU}/records"
+        return " ".join(f"[{key[:6]}]({folder}/{key}.json)" for key in measured.keys)
+
+
+def read_runs(store: Store) -> dict[str, Runs]:
+    return {
+        name: Runs(name, tuple(measure(each, store) for each in expand(read_grid(name), Scale.CPU)))
+        for name in GRIDS
+    }
+
+
+def line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join([line(headings), f"|{'---|' * len(headings)}", *(line(row) for row in rows)])
+
+
+def shown(measured: Measured, name: str) -> str:
+    """A mean, and behind it every seed's."""
+    figure = measured.figures.get(name)
+    if figure is None:
+        return ""
+    seeds = ", ".join(f"{seed:.2f}" for seed in figure.seeds)
+    return f"{figure.mean:.2f}" + (f" ({seeds})" if len(figure.seeds) > 1 else "")
+
+
+def spent(measured: Measured) -> str:
+    """Budget and hardware of a row."""
+    training = measured.training
+    if "references" in training:
+        return f"no training; looks at {training['references']:,.0f} samples"
+    if "steps" not in training:
+        return NOT_YET
+    samples = BATCH * training["steps"]
+    return f"one core, {training['seconds'] / 60:.0f} min, {samples / 1000:,.0f} thousand samples"
+
+
+FIGURES = ("aligned_edit", "aligned_exact", "edit", "isomorphic")
+HEADINGS = ("aligned edit", "aligned exact, %", "edit", "isomorphic, %")
+
+
+def rows_beside_the_paper(runs: Runs) -> str:
+    """Task, method, the paper's two figures, ours, what was spent, records."""
+    printed = read_grid(runs.name).printed
+    rows = []
+    for each in runs.measured:
+        column, method = each.configuration.column, each.configuration.method
+        paper = printed.get(method, {}).get(column)
+        told = ["", ""] if paper is None else [f"{value:g}" for value in paper]
+        rows.append(
+            [column, method, *told, *(shown(each, name) for name in FIGURES), spent(each), runs.links(each)]
+        )
+    return table(["task", "method", "paper: edit", "paper: GI, %", *HEADINGS, "our budget", "records"], rows)
+
+
+def shipped_models(_: dict[str, Runs]) -> str:
+    """The models that ship, by their own records."""
+    rows = []
+    for name in ("coloring10", "coloring20", "coloring-any2graph", "qm9", "fingerprint2molecule", "ms2scaffold"):
+        record = read_json(ROOT / "models" / name / "record.json")
+        test, progress, train = record["test"], record["progress"], record["settings"]["train"]
+        low, high = test["isomorphic_interval"]
+        millions = progress["step"] * train["batch_size"] / 1e6
+        budget = f"{millions:.2f} million samples, {progress['seconds'] / 60:.0f} min"
+        figures = [f"**{test['isomorphic']:.1f}** ({low:.1f} to {high:.1f})", f"{test['edit']:.2f}"]
+        figures += [f"{test['aligned_exact']:.1f}", f"{test['aligned_edit']:.2f}"]
+        rows.append([f"`{name}`", f"{test['samples']:,}", *figures, budget, f"`models/{name}/record.json`"])
+    return table(
+        [
+            "model",
+            "test samples",
+            "isomorphic, %",
+            "edit",
+            "slots alone: exact, %",
+            "slots alone: edit",
+            "last run",
+            "record",
+        ],
+        rows,
+    )
+
+
+def by_column(runs: Runs, metric: str) -> str:
+    """A row for every method, a column for every task: one figure and its records."""
+    columns = list(dict.fromkeys(each.configuration.column for each in runs.measured))
+    methods = list(dict.fromkeys(each.configuration.method for each in runs.measured))
+    cells = {(each.configuration.method, each.configuration.column): each for each in runs.measured}
+
+    def cell(method: str, column: str) -> str:
+        each = cells.get((method, column))
+        if each is None:
+            return ""
+        return f"{shown(each, metric)} {runs.links(each)}".strip() or NOT_YET
+
+    return table(["", *columns], [[method, *(cell(method, column) for column in columns)] for method in methods])
+
+
+def compute(every: dict[str, Runs]) -> str:
+    """Runs, samples and core-hours of every table; a run that several share counts for each."""
+    rows = []
+    for name, runs in every.items():
+        trained = [each for each in runs.measured if each.configuration.trained and each.keys]
+        count = sum(len(each.keys) for each in trained)
+        asked = sum(len(each.configuration.jobs) for each in runs.measured if each.configuration.trained)
+        samples = sum(len(each.keys) * BATCH * each.training["steps"] for each in trained)
+        seconds = sum(len(each.keys) * each.training["processor_seconds"] for each in trained)
+        rows.append([f"`{name}`", f"{count} of {asked}", f"{samples / 1e6:.2f}", f"{seconds / 3600:.2f}"])
+    return table(["", "runs done", "million samples", "core-hours"], rows)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An edit distance of `factor` samples**-`power`."""
+
+    factor: float
+    power: float
+
+    def at(self, samples: float) -> float:
+        return float(self.factor * samples**-self.power)
+
+    @classmethod
+    def fitted(cls, points: Sequence[tuple[float, float]]) -> Curve:
+        """Least squares of the logarithms."""
+        samples, edits = np.log(np.array(points, dtype=np.float64)).T
+        slope, intercept = np.polyfit(samples, edits, 1)
+        return cls(float(np.exp(intercept)), float(-slope))
+
+
+def validation_points(records: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
+    """(samples seen, validation edit distance) of all runs, without the first validation, which knows little."""
+    return [
+        (BATCH * each["step"], each["edit"])
+        for record in records
+        for each in record["training"]["validations"][1:]
+        if each["edit"] > 0
+    ]
+
+
+PAPER_SAMPLES = 19_200_000
+"""120 epochs of 160,000 pictures: the `coloring10-paper` preset."""
+
+
+def projection(every: dict[str, Runs]) -> str:
+    """What the curve through our short runs says of longer ones, and what a longer one was."""
+    rows = []
+    for method in ("learned", "mirror", "conditional gradient"):
+        runs = every["comparison"]
+        each = next(
+            each
+            for each in runs.measured
+            if (each.configuration.column, each.configuration.method) == ("Coloring 10", method)
+        )
+        folder = RESULTS / f"{runs.name}-{Scale.CPU}" / "records"
+        curve = Curve.fitted(validation_points([read_json(folder / f"{key}.json") for key in each.keys]))
+        seen = BATCH * each.training["steps"]
+        rows.append(
+            [
+                method,
+                f"{seen / 1e6:.2f}",
+                f"{curve.factor:.3g} / samples^{curve.power:.2f}",
+                f"{curve.at(seen):.2f}",
+                f"{curve.at(7.0e5):.2f}",
+                f"{curve.at(PAPER_SAMPLES):.2f}",
+                runs.links(each),
+            ]
+        )
+    return table(
+        ["plan", "million samples seen", "edit", "there", "at 0.7 million", "at 19.2 million", "records"], rows
+    )
+
+
+def paper_presets() -> str:
+    """A real step of every `-paper` preset on this machine."""
+    rows = [
+        [
+            f"`{each['preset']}`",
+            f"{(each['predictor'] + each['matcher']) / 1e6:.1f} million",
+            f"{each['batch']:,} in {each['accumulate']} parts",
+            f"{each['peak_gigabytes']:.1f} GB",
+            f"{each['megabytes_per_sample']:.1f} MB",
+            f"{each['milliseconds_per_sample']:.3g}",
+            f"{each['hours_per_epoch']:,.3g}",
+            f"{each['samples'] / 1e6:.1f} million",
+            f"{each['hours']:,.0f}",
+        ]
+        for each in read_json(RESULTS / "paper-presets" / "steps.json")["steps"]
+    ]
+    headings = ["preset", "parameters", "batch", "peak of the process", "a sample keeps", "ms per sample"]
+    return table([*headings, "hours per epoch", "samples in all", "hours in all"], rows)
+
+
+@cache
+def read_json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+BLOCKS: dict[str, Callable[[dict[str, Runs]], str]] = {
+    "table1": lambda every: rows_beside_the_paper(every["table1"]),
+    "shipped": shipped_models,
+    "table2": lambda every: rows_beside_the_paper(every["table2"]),
+    "comparison": lambda every: by_column(every["comparison"], "isomorphic"),
+    "scaling": lambda every: by_column(every["scaling"], "aligned_edit"),
+    "frontier": lambda every: rows_beside_the_paper(every["frontier"]),
+    "compute": compute,
+    "projection": projection,
+}
+
+
+def filled(page: str, every: dict[str, Runs]) -> str:
+    """The page of results with every block as the records have it."""
+    for name, write in BLOCKS.items():
+        page = with_block(page, name, write(every))
+    return page
+
+
+def with_block(page: str, name: str, text: str) -> str:
+    """A page with something else between the marks of a name."""
+    pattern = re.compile(rf"<!-- {name} -->\n.*?<!-- end {name} -->", re.DOTALL)
+    if len(pattern.findall(page)) != 1:
+        raise ValueError(f"a page must have one block <!-- {name} --> ... <!-- end {name} -->")
+    return pattern.sub(lambda _: f"<!-- {name} -->\n\n{text}\n\n<!-- end {name} -->", page)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m figures.results", description=__doc__)
+    parser.add_argument("--records", type=Path, action="append", default=[], metavar="DIR")
+    given = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        for source in given.records:
+            print(f"{take_over(source, store)} finished runs of {source}")
+        new = store.finished()
+        print(f"{take_over(RESULTS, store)} finished runs of {RESULTS}")
+        every = read_runs(store)
+        for name, runs in every.items():
+            page = RESULTS / f"{name}-{Scale.CPU}"
+            trained = {key for each in runs.measured if each.configuration.trained for key in each.keys}
+            # A page of before may have intervals of samples that are no longer there.
+            if trained & new or (trained and not page.exists()):
+                write_page(read_grid(name), Scale.CPU, runs.measured, store, page)
+        write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), every))
+    write_text(GPU, with_block(GPU.read_text(encoding="utf-8"), "presets", paper_presets()))
+
+
+if __name__ == "__main__":
+    main()
