@@ -11,6 +11,7 @@ import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -348,10 +349,12 @@ def _embedded(given: Embeddings, steps: int) -> tuple[int, int, int]:
     _check(given.counts, counts=(given.counts, b), starts=(given.starts, b))
     if given.further is not None:
         _check(given.slots, further=(given.further, b, n, n))
+    # As lists, which for so few numbers is the quickest.
     counts, starts = given.counts.tolist(), given.starts.tolist()
-    both = zip(counts, starts, strict=True)
-    fitting = (0 <= size <= n and 0 <= start <= len(given.nodes) - size for size, start in both)
-    if given.counts.dtype != torch.int64 or not all(fitting):
+    ends = list(accumulate(counts, initial=0))
+    in_order = starts == ends[:-1] and ends[-1] == len(given.nodes)
+    within = not counts or 0 <= min(counts) <= max(counts) <= n
+    if given.counts.dtype != torch.int64 or not in_order or not within:
         raise ValueError(f"counts {counts} from {starts} on do not fit {n} slots and {len(given.nodes)} nodes")
     return b, n, d
 
