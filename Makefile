@@ -1,17 +1,18 @@
-# Every target works on a fresh clone: it makes .venv and installs first, once per change of pyproject.toml.
+# Every target works on a fresh clone: it makes .venv and installs first, once per change of pyproject.toml or
+# constraints.txt, which has the exact versions.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all fuzz sanitize smoke bench propositions lint docs clean
+.PHONY: demo test test-all fuzz sanitize smoke bench propositions lint docs constraints licences lowest wheel-test clean
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	# Pinned, so that the same build is tested everywhere; on a machine without a GPU install the CPU build first.
+	$(BIN)/python -m pip install --quiet pip==26.3
+	# By name and first: on a machine without a GPU install the CPU build before.
 	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -34,7 +35,7 @@ test-all: lint
 
 # Every reader under a coverage-guided fuzzer, 1,140,000 inputs in all; findings and corpora are in build/fuzzing.
 fuzz: $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	$(BIN)/python -m fuzzing
 
 # The tests of plans on kernels that end the process where they leave an array or do what C++ does not define.
@@ -60,6 +61,39 @@ propositions: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict
+
+# The newest versions that pyproject.toml allows become the ones that are tested. Then: make licences test.
+constraints: $(STAMP)
+	rm -rf build/newest
+	$(PYTHON) -m venv build/newest
+	build/newest/bin/python -m pip install --quiet pip==26.3 torch==2.13.0 setuptools
+	build/newest/bin/python -m pip install --quiet '.[dev]'
+	build/newest/bin/python -m supply_chain.constraints > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+
+licences: $(STAMP)
+	$(BIN)/python -m supply_chain.licences > docs/licences.md
+
+# The unit tests with the lowest versions that pyproject.toml allows. Warnings of old libraries are not errors there.
+LOWEST_TESTS ?= tests/unit
+lowest: $(STAMP)
+	mkdir -p build
+	$(BIN)/python -m supply_chain.lowest > build/lowest.txt
+	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet torch==2.13.0
+	build/lowest/bin/python -m pip install --quiet --constraint build/lowest.txt --editable '.[bench,chem,image,ray,serve,spectra,train]' httpx hypothesis packaging pytest pytest-randomly
+	build/lowest/bin/python -m pytest -o filterwarnings=default --disable-warnings $(LOWEST_TESTS)
+
+# The wheel in an environment with nothing else: first the core alone, then every shipped model.
+wheel-test: $(STAMP)
+	rm -rf build/wheel build/empty build/lib
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet torch==2.13.0
+	build/empty/bin/python -m pip install --quiet --constraint constraints.txt build/wheel/*.whl
+	cd build && empty/bin/python -I ../supply_chain/core_check.py
+	build/empty/bin/python -m pip install --quiet --constraint constraints.txt "$$(ls build/wheel/*.whl)[chem,image,spectra]"
+	cd build && empty/bin/python -I ../supply_chain/wheel_check.py
 
 clean:
 	rm -rf $(VENV) build site demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

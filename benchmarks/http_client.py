@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -42,8 +43,19 @@ class Target:
         split = urlsplit(address)
         return cls(split.hostname or "", split.port or 80)
 
-    async def connect(self) -> Connection:
-        reader, writer = await asyncio.open_connection(self.host, self.port)
+    async def connect(self, buffer: int | None = None) -> Connection:
+        """buffer: bytes of answers that the system keeps for us before the server must wait."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        plug = socket.socket(family, socket.SOCK_STREAM)
+        plug.setblocking(False)
+        if buffer is not None:
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        try:
+            await asyncio.get_running_loop().sock_connect(plug, (self.host, self.port))
+            reader, writer = await asyncio.open_connection(sock=plug)
+        except BaseException:
+            plug.close()
+            raise
         return Connection(self, reader, writer)
 
     async def sent(self, request: bytes, seconds: float) -> Reply:

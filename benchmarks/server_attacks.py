@@ -234,7 +234,7 @@ async def _slow(
 async def _one_slow(target: Target, end: float, first: bytes, then: bytes, listening: bool) -> bool:
     """Whether the server closed the connection before the end."""
     try:
-        connection = await target.connect()
+        connection = await target.connect(buffer=None if listening else 4096)
     except OSError:
         return True
     try:

@@ -55,12 +55,12 @@ def swap_changes(pairs: GraphPairs, alignment: IntArray) -> FloatArray:
     wide_right = edge_channels(right, pairs.edge_classes).transpose(0, 2, 1, 3).reshape(b, n, -1)
     left_present, right_present = pairs.left_edges > 0, right > 0
     D = np.take_along_axis(pairs.label_costs, alignment[:, None, :], axis=2)
-    D -= wide_left @ wide_right.mT
+    D -= wide_left @ wide_right.transpose(0, 2, 1)
     D += left_present.sum(2, dtype=np.float32)[:, :, None]
     D += right_present.sum(2, dtype=np.float32)[:, None, :]
     before = np.einsum("bii->bi", D)
     itself = left_present.astype(np.float32) + right_present - (pairs.left_edges != right)
-    changes: FloatArray = D + D.mT - before[:, :, None] - before[:, None, :] - 2 * itself
+    changes: FloatArray = D + D.transpose(0, 2, 1) - before[:, :, None] - before[:, None, :] - 2 * itself
     return changes
 
 

@@ -59,10 +59,26 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
     cards: dict[str, bytes] = {}
     writing = asyncio.Lock()
 
+    async def described() -> bytes:
+        async with writing:  # two hundred people who open the page at once ask the worker once
+            for name in sources:
+                if name not in cards:
+                    try:
+                        cards[name] = await worker.ask({"ask": "card", "given": {"model": name}})
+                    except BusyError:
+                        raise
+                    except RefusedError:  # a run that cannot be loaded must not hide the others
+                        cards[name] = b""
+        return b"[" + b",".join(filter(None, cards.values())) + b"]"
+
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001
         await worker.start()
+        # Before the queue is long: whoever opens the page needs them first.
+        early = asyncio.ensure_future(described())
         yield
+        early.cancel()
+        await asyncio.gather(early, return_exceptions=True)
         await worker.stop()
 
     app = FastAPI(
@@ -90,16 +106,7 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
     @app.get("/api/models", response_model=list[ModelCard], responses={429: REFUSED[429]})
     async def models() -> Response:
         """Every model that can be asked, what it takes, and examples."""
-        async with writing:  # two hundred people who open the page at once ask the worker once
-            for name in sources:
-                if name not in cards:
-                    try:
-                        cards[name] = await worker.ask({"ask": "card", "given": {"model": name}})
-                    except BusyError:
-                        raise
-                    except RefusedError:  # a run that cannot be loaded must not hide the others
-                        cards[name] = b""
-        return Response(b"[" + b",".join(filter(None, cards.values())) + b"]", media_type=JSON)
+        return Response(await described(), media_type=JSON)
 
     @app.post("/api/predict", response_model=Answer, responses=REFUSED)
     async def predict(given: GivenText) -> Response:

@@ -86,8 +86,13 @@ class Worker:
             self._waiting -= 1
         # Seen to the end also where nobody waits any more: a reply left in the pipe would be the next one's.
         exchange = asyncio.ensure_future(self._exchange(question, data))
-        exchange.add_done_callback(lambda _: self._turn.release())
+        exchange.add_done_callback(self._exchanged)
         return await asyncio.shield(exchange)
+
+    def _exchanged(self, exchange: asyncio.Future[bytes]) -> None:
+        self._turn.release()
+        if not exchange.cancelled():
+            exchange.exception()  # whoever asked may have left, and nobody else wants to know
 
     async def _exchange(self, question: dict[str, Any], data: bytes) -> bytes:
         if self._process is None or self._process.returncode is not None:

@@ -1,0 +1,1 @@
+"""What graphwright is built from: exact versions, lowest versions, licences, and the wheel that comes out."""
