@@ -24,6 +24,7 @@ PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#72b7b2", "#eeca3b", "#9
 ELEMENTS = {"C": "#8590a6", "N": "#4f7fe8", "O": "#dd5b43", "F": "#2e9d6a", "S": "#b8901f", "Cl": "#2e9d6a",
             "Br": "#a8583f", "I": "#8a5fc0", "P": "#c9762b", "B": "#b07f70", "Si": "#937a63"}  # fmt: skip
 """Mid-tones, which can be read on white and on black."""
+TONE = "#7f878e"
 MARGIN = 0.1
 FAINTEST = 0.3
 """Opacity of what the model gives no chance; what it is certain of has 1."""
@@ -49,14 +50,15 @@ def graph_drawing(
     certainty: Certainty | None = None,
     true_positions: Positions | None = None,
     side: float | None = None,
+    own: Positions | None = None,
 ) -> Drawing:
     """A graph for the page to draw; with a truth, what is wrong in it and what it lacks.
 
     true_positions: (t, 2) of the truth's nodes, or of the graph's own where there is no truth, in a picture of
-    this side; without them nodes are put where they fit.
+    this side; without them nodes are put where they fit. own: (n, 2) where the graph's own nodes say they are.
     """
     nodes, edges = certainty or ([1.0] * graph.size, [1.0] * len(graph.edges))
-    positions = _positions(graph, compared, true_positions)
+    positions = _positions(graph, compared, true_positions, own)
     where = _in_frame(positions, side)
     palette = node_colors(graph.vocabulary.nodes, colors)
     verdicts: Sequence[Verdict] = compared.nodes if compared else ["unknown"] * graph.size
@@ -106,7 +108,7 @@ def molecule_drawing(
 
 def in_words(graph: Graph, compared: Comparison | None, node: str = "node", edge: str = "edge") -> str:
     """A drawing for those who do not see it."""
-    words = f"{_counted(graph.size, node)}, {_counted(len(graph.edges), edge)}"
+    words = f"{_counted(graph.size, node)}, {_counted(len(graph.edges), edge)}" if graph.size else f"no {node}s"
     if compared is None:
         return words
     if compared.edits == 0:
@@ -184,7 +186,15 @@ def picture_uri(picture: Any) -> str:
 
 
 def figure_uri(figure: Figure) -> str:
-    """A figure of matplotlib as a data URI."""
+    """A figure of matplotlib as a data URI, without a ground, in a tone that can be read on white and on black."""
+    for axes in figure.axes:
+        axes.patch.set_alpha(0)
+        axes.tick_params(color=TONE, labelcolor=TONE)
+        for spine in axes.spines.values():
+            spine.set_edgecolor(TONE)
+        for text in (*axes.texts, axes.title):
+            text.set_color(TONE)
+    figure.patch.set_alpha(0)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=140)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
@@ -200,10 +210,16 @@ def to_hex(channels: Sequence[float]) -> str:
     return "#" + "".join(f"{round(255 * value):02x}" for value in channels)
 
 
-def _positions(graph: Graph, compared: Comparison | None, true_positions: Positions | None) -> Positions:
+def _positions(
+    graph: Graph, compared: Comparison | None, true_positions: Positions | None, own: Positions | None
+) -> Positions:
     """(n + missing, 2) of the graph's nodes, then of those that it lacks."""
     if compared is None:
-        return layout(graph) if true_positions is None else true_positions
+        own = true_positions if own is None else own
+        return layout(graph) if own is None else own
+    # Where nodes lack or are too many, only the truth's frame has room for all.
+    if own is not None and graph.size == compared.truth.size and not compared.missing_nodes:
+        return own
     if true_positions is None:
         true_positions = layout(compared.truth)
     low, high = true_positions.min(0), true_positions.max(0)

@@ -18,6 +18,7 @@ from graphwright.server.cases import hex_colors, shown_input
 from graphwright.server.comparison import Comparison, certainties, compare, transport_plan
 from graphwright.server.drawing import (
     ELEMENTS,
+    Positions,
     graph_drawing,
     in_words,
     molecule_drawing,
@@ -76,7 +77,9 @@ def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, c
                 share=each.share,
                 checked=each.checked,
                 edits=None if beside is None else beside.edits,
-                drawing=_predicted_drawing(case, colors, graph, truth, beside, certainty),
+                drawing=_predicted_drawing(
+                    case, colors, graph, truth, beside, certainty, model.task.page.where(graph.graph)
+                ),
                 truth=None if truth is None or beside is None else _true_drawing(case, colors, truth, beside),
             )
             for each, graph, beside, certainty in zip(ranking, shown, compared, sure, strict=True)
@@ -142,6 +145,7 @@ def _predicted_drawing(
     truth: Notated | None,
     compared: Comparison | None,
     certainty: Certainty,
+    own: Positions | None,
 ) -> Drawing:
     if shown.molecule is not None and shown.text is not None:
         positions = coordinates(shown.molecule)
@@ -151,7 +155,7 @@ def _predicted_drawing(
         described = in_words(shown.graph, compared, "atom", "bond")
         return molecule_drawing(shown.graph, shown.molecule, shown.text, positions, described, verdicts, certainty)
     true_positions, side = (case.positions, case.side) if compared else (None, None)
-    drawn = graph_drawing(shown.graph, colors, compared, certainty, true_positions, side)
+    drawn = graph_drawing(shown.graph, colors, compared, certainty, true_positions, side, own)
     if shown.graph.vocabulary.edges == BONDS:
         drawn.described = f"Not a valid molecule: {drawn.described}"
     return drawn

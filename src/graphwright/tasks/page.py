@@ -173,6 +173,10 @@ class TaskPage(Generic[T]):
         value = self.task.input_of(sample)
         return Case([value], self.drawn(value, name), sample.graph)
 
+    def where(self, graph: Graph) -> NDArray[np.float64] | None:  # noqa: ARG002
+        """(n, 2), y downwards, where a graph's nodes say that they are; None where they do not say it."""
+        return None
+
     def drawn(self, value: Any, name: str) -> ShownInput:
         """An input as the task draws it."""
         from matplotlib.figure import Figure

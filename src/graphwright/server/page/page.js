@@ -125,6 +125,8 @@ function show(milliseconds) {
 
 const time = (milliseconds) => (milliseconds < 1000 ? `${Math.round(milliseconds)}\u00a0ms` : `${(milliseconds / 1000).toFixed(1)}\u00a0s`);
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
 function verdict() {
   const candidate = answer.candidates[chosen];
   if (candidate.edits === null) {
@@ -142,7 +144,7 @@ function showVerdict() {
   const { described } = candidate.drawing;
   at("verdict").textContent = words;
   at("verdict").parentElement.className = `verdict ${kind}`;
-  at("verdict-detail").textContent = `${described.split(";")[0]}; the model gives it ${percent(candidate.probability)}.`;
+  at("verdict-detail").textContent = `${capital(described.split(";")[0])}; the model gives it ${percent(candidate.probability)}.`;
   at("eyebrow").textContent = card.title;
   say("");
   at("spoken").textContent = `${words}: ${described}`;
@@ -207,7 +209,7 @@ function showCandidates() {
     return element("li", {}, button);
   });
   at("candidates").replaceChildren(...items);
-  at("order").textContent = answer.order ? `${answer.order[0].toUpperCase()}${answer.order.slice(1)}.` : "";
+  at("order").textContent = answer.order ? `${capital(answer.order)}.` : "";
   at("order").hidden = !answer.order;
 }
 

@@ -315,10 +315,14 @@ class Table(Task):
         _draw(given.value, self.form, axes)
 
     def positions(self, sample: TableSample) -> Positions:
-        """As the nodes say where they are: y upwards, as an input is drawn, unless that is a picture."""
-        drawn = super().positions(sample)
-        upwards = positions_of(sample.graph) is not None and not self.form.has_pictures
-        return drawn * np.array([1.0, -1.0]) if upwards else drawn
+        """As the nodes say where they are, or where they fit."""
+        own = self.node_positions(sample.graph)
+        return super().positions(sample) if own is None else own
+
+    def node_positions(self, graph: Graph) -> Positions | None:
+        """(n, 2), y downwards, as the nodes say: theirs is upwards, as inputs are drawn, unless in a picture."""
+        own = positions_of(graph)
+        return own if own is None or self.form.has_pictures else own * np.array([1.0, -1.0])
 
     def draw_graph(self, graph: Graph, axes: Axes, positions: Positions | None) -> None:
         """As any graph; where it is seen in a picture, y is downwards in both."""
@@ -512,8 +516,17 @@ class TablePage(TaskPage[Table]):
         cells = self.task.form.written(value.value)
         return replace(super().drawn(value, name), text=None if cells is None else json.dumps(cells))
 
+    def where(self, graph: Graph) -> Positions | None:
+        return self.task.node_positions(graph)
+
     def case(self, chosen: NamedInput, name: str, path: Path) -> Case:
-        return replace(super().case(chosen, name, path), truth=self._truth(chosen, path))
+        return self._placed(replace(super().case(chosen, name, path), truth=self._truth(chosen, path)))
+
+    def sample_case(self, sample: TableSample, name: str) -> Case:
+        return self._placed(super().sample_case(sample, name))
+
+    def _placed(self, case: Case) -> Case:
+        return case if case.truth is None else replace(case, positions=self.where(case.truth))
 
     def _truth(self, chosen: NamedInput, path: Path) -> Graph | None:
         if self.task.form.has_pictures:  # whose rows would be read with the files that they name

@@ -13,6 +13,8 @@ from pyarrow import parquet
 
 from graphwright.graphs import Graph, is_isomorphic, to_json
 from graphwright.graphs.molecules import molecule_vocabulary, smiles_from_graph
+from graphwright.server.comparison import compare
+from graphwright.server.drawing import graph_drawing
 from graphwright.settings import load_run
 from graphwright.spectra import Origin, Spectrum, tidy_peaks
 from graphwright.tasks.molecules.fingerprint import fingerprint_batch
@@ -610,6 +612,13 @@ def test_nodes_are_drawn_where_they_are_the_right_way_up(tmp_path):
     three = {"nodes": ["a"] * 3, "edges": [[0, 1]], **corners}
     points = table(write_jsonl(tmp_path / "a.jsonl", rows(60, lambda _: three)))
     assert points.positions(points.data("train")[0]).tolist() == [[-1, 1], [1, 1], [-1, -1]]
+    case = points.page.sample_case(points.data("train")[0], "a row")
+    assert case.positions.tolist() == [[-1, 1], [1, 1], [-1, -1]]
+    # A prediction is drawn where it says that its nodes are; the truth is where it is.
+    moved = Graph.build(["a"] * 3, [(0, 1)], vocabulary=case.truth.vocabulary, attributes=[[0, 1], [0, 0], [1, 0]])
+    (compared,) = compare([moved], case.truth)
+    drawn = graph_drawing(moved, {}, compared, true_positions=case.positions, own=points.page.where(moved))
+    assert [(round(node.x), round(node.y)) for node in drawn.nodes] == [(0, 0), (0, 1), (1, 1)]
     seen = [row | three for row in picture_rows(tmp_path / "pairs")]
     pictures = table(write_jsonl(tmp_path / "pairs" / "a.jsonl", seen))
     assert pictures.positions(pictures.data("train")[0]).tolist() == [[-1, -1], [1, -1], [-1, 1]]
@@ -618,7 +627,7 @@ def test_nodes_are_drawn_where_they_are_the_right_way_up(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "tells"),
     [
-        (lambda at: {"points": [[0.1 * node, float(at)] for node in range(3)]}, True),
+        (lambda at: {"points": [[0.029 * node, float(at)] for node in range(3)]}, True),
         (lambda at: {"points": [0.25 * at, 1.0, 3.0]}, True),
         (lambda at: {"points": at / 8}, True),
         (lambda at: {"points": ["a", "b", "ab"[at % 2]]}, True),
