@@ -176,7 +176,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a preset's name, a YAML file, an earlier run's folder, or data: SMILES (csv, tsv, parquet, smi), "
         "a folder of `data prepare`, spectra with structures (mgf, msp, MassSpecGym's tsv, parquet), or your own "
-        "table of inputs and graphs (parquet, jsonl, csv)",
+        "table of inputs and graphs (parquet, jsonl, json, csv, tsv)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/NAME)")
     parser.add_argument(

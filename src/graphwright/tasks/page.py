@@ -181,7 +181,7 @@ class TaskPage(Generic[T]):
         """An input as the task draws it."""
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(3.4, 3.0), layout="constrained")
+        figure = Figure(figsize=(2.7, 2.4), layout="constrained")
         self.task.draw_input(value, figure.subplots())
         return ShownInput(name, "the input as the model reads it", figure=figure)
 

@@ -249,7 +249,9 @@ LARGEST_NUMBER = 1e30
 
 
 def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -> tuple[str, ...]:
-    """The columns that hold the graph: graph, or nodes, edges and perhaps attributes; an error says what lacks.
+    """The columns that hold the graph: graph, edges alone, or nodes, edges and perhaps attributes, or a SMILES.
+
+    An error says what lacks.
 
     every: all columns of the file, of which some are the input.
     """
@@ -271,11 +273,14 @@ def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -
     if len(listed) == 2:
         return (NODES, EDGES, ATTRIBUTES) if ATTRIBUTES in columns else (NODES, EDGES)
     there = f"it has {', '.join(every)}" if every else "it has none"
-    if listed:
-        missing = EDGES if listed == [NODES] else NODES
+    if listed == [EDGES] and ATTRIBUTES in columns:
         raise ValueError(
-            f"{where} has a column {listed[0]} but no column {missing}: the graph needs both; {there}"
+            f"{where} has a column {ATTRIBUTES} but no column {NODES}, whose numbers they are; {there}"
         )
+    if listed == [EDGES]:
+        return (EDGES,)
+    if listed:
+        raise ValueError(f"{where} has a column {NODES} but no column {EDGES}: the graph needs both; {there}")
     near = [name for name in every if name.lower() in (NODES, EDGES, GRAPH, SMILES)]
     hint = f"; call {', '.join(near)} {', '.join(map(str.lower, near))}" if near else ""
     raise ValueError(
@@ -294,6 +299,9 @@ def target_of(row: Row, columns: Sequence[str]) -> Graph:
         graph = _node_link(parsed(row[GRAPH], GRAPH))
     elif tuple(columns) == (SMILES,):
         graph = _molecule(row[SMILES])
+    elif tuple(columns) == (EDGES,):
+        edges = parsed(row[EDGES], EDGES)
+        graph = _listed(_nodes_joined(edges), edges, None)
     else:
         measured = parsed(row[ATTRIBUTES], ATTRIBUTES) if ATTRIBUTES in columns else None
         graph = _listed(parsed(row[NODES], NODES), parsed(row[EDGES], EDGES), measured)
@@ -302,6 +310,13 @@ def target_of(row: Row, columns: Sequence[str]) -> Graph:
     if graph.attributes is not None and (np.abs(graph.attributes) > LARGEST_NUMBER).any():
         raise RowError("too large", columns[-1], f"a node's number is larger than {LARGEST_NUMBER:g}")
     return graph
+
+
+def _nodes_joined(edges: Any) -> int:
+    """As many nodes as the largest index among the edges says; what is wrong with them is not told here."""
+    listed = edges if isinstance(edges, list) else []
+    ends = [end for edge in listed if isinstance(edge, list | tuple) for end in edge[:2]]
+    return 1 + max((int(end) for end in ends if isinstance(end, int | float) and 0 <= end < math.inf), default=-1)
 
 
 def _listed(nodes: Any, edges: Any, attributes: Any) -> Graph:

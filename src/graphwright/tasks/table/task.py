@@ -22,7 +22,7 @@ from graphwright.tasks.likeness import Likeness
 from graphwright.tasks.page import Case, Ion, ShownInput, TaskPage
 from graphwright.tasks.spectra.task import draw_spectrum
 from graphwright.tasks.split import SPLITS, Split
-from graphwright.tasks.table.file import EDGES, GRAPH, NODES, SMILES, Row, RowError, is_json_table, read_table
+from graphwright.tasks.table.file import EDGES, GRAPH, SMILES, Row, RowError, is_json_table, read_table
 from graphwright.tasks.table.form import (
     CONDITIONS,
     Form,
@@ -71,7 +71,7 @@ class TableInput:
 LINES = (".jsonl", ".ndjson")
 TABLE_FILES = (".parquet", ".csv", ".tsv", ".json", *LINES)
 """How the names of files end that may be a person's own table of pairs."""
-TABLE_TARGETS = ({NODES, EDGES}, {GRAPH}, {SMILES})
+TABLE_TARGETS = ({EDGES}, {GRAPH}, {SMILES})
 """Columns, one of these sets, by which such a table is told from one of molecules or spectra."""
 TABLE_SETTINGS = (
     Override("task.kind", "table"),
@@ -94,7 +94,7 @@ class Table(Task):
 
     settings: TableTask
 
-    files = "tables with the columns of the input (parquet, jsonl, csv)"
+    files = "tables with the columns of the input (parquet, jsonl, json, csv, tsv)"
     example_file = "inputs.csv"
 
     @classmethod

@@ -69,7 +69,7 @@ class TableTask(TaskSettings):
     kind: Literal["table"] = "table"
     """What is predicted from what: table, graphs from the columns of your own file."""
     data: Annotated[str, Field(min_length=1)] = "pairs.parquet"
-    """File of pairs (parquet, jsonl, csv): columns nodes and edges, graph, or smiles_target, and the input."""
+    """File of pairs (parquet, jsonl, csv ...): columns nodes and edges, graph, or smiles_target, and the input."""
     inputs: str = ""
     """Columns that are the input, with commas between them; empty: all but those of the graph, split and id."""
     capacity: Annotated[int, Field(ge=0, le=250)] = 0

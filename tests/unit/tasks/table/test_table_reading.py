@@ -193,6 +193,21 @@ def test_a_row_says_what_is_wrong_with_its_own_cells_first(tmp_path):
     assert reasons == {"no such picture"}
 
 
+def test_a_list_of_edges_alone_is_a_graph(tmp_path):
+    listed = [{key: value for key, value in row.items() if key != "nodes"} for row in rows()]
+    listed[0] |= {"edges": [[0, 10**12]]}
+    listed[1] |= {"edges": [[0, "b"]]}
+    listed[2] |= {"edges": []}
+    own = table(write_jsonl(tmp_path / "a.jsonl", listed))
+    assert own.capacity == 5
+    assert is_isomorphic(own.data("train")[0].graph, Graph.build(["node"] * 3, [(0, 1), (1, 2)]))
+    assert [each.reason for each in own.rejections()] == ["too large", "not an index", "empty graph"]
+    (tmp_path / "a.csv").write_text("x,edges\n" + '1,"[[0, 1]]"\n' * 30)
+    assert Table.settings_for(str(tmp_path / "a.csv")) is not None
+    numbers = [row | {"attributes": [1.0]} for row in listed]
+    assert "has a column attributes but no column nodes" in refusal(write_jsonl(tmp_path / "b.jsonl", numbers))
+
+
 def test_what_a_file_lacks_is_said(tmp_path):
     path = tmp_path / "a.jsonl"
     assert "has a column nodes but no column edges" in refusal(write_jsonl(path, without("edges")))
