@@ -35,14 +35,14 @@ def _compare(model: SavedModel, inputs: Inputs, batch: int, count: int, repeats:
     torch.compiler.reset()  # a network that is seen at many sizes is compiled for any size, and slower
     try:
         compiled = model.compiled()
-        compiling = seconds(lambda: compiled.predict(inputs))
+        compiling = seconds(lambda: compiled.predict(inputs, decode="plain"))
     except Exception as error:  # no compiler, or one that torch cannot use: many kinds of error
-        alone = 1000 * batch / median_milliseconds(lambda: model.predict(inputs), repeats)
+        alone = 1000 * batch / median_milliseconds(lambda: model.predict(inputs, decode="plain"), repeats)
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         yield Remark(f"predict at batch {batch}, {count} threads: {alone:.0f} samples/s; {PEER} failed: {reason}")
         return
     ours, theirs = interleaved_milliseconds(
-        [lambda: model.predict(inputs), lambda: compiled.predict(inputs)], repeats
+        [lambda: model.predict(inputs, decode="plain"), lambda: compiled.predict(inputs, decode="plain")], repeats
     )
     extras = {
         "samples_per_second": 1000 * batch / ours,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -17,10 +17,6 @@ from graphwright.graphs.isomorphism import DistinctGraphs
 
 LOOKED_AT = 2000
 """Assignments: a trained model's ten best graphs are among the first few dozen."""
-
-
-SMALLEST = 1e-30
-"""Probability of a graph, at least: one view alone cannot rule it out."""
 
 
 @dataclass(frozen=True)
@@ -91,37 +87,43 @@ NAMED = 10
 """Graphs that every view names: with one each the truth is lost where no view has it first."""
 LOOKED_AT_IN_VIEWS = 200
 """Assignments of each view, so that an answer depends neither on how many are asked for nor on who asks."""
+LEFT = 1e-12
+"""What a view that is certain leaves for graphs that it does not name; less is the rounding of its sum."""
 
 
 def agreed_candidates(predictions: Sequence[Prediction], vocabulary: Vocabulary, count: int) -> list[Candidates]:
     """For every sample the `count` graphs that several predictions of it, from views of one input, agree on best.
 
     Every view names its likeliest graphs; the mean of their log-probabilities over the views is the score, and its
-    exponential the probability. To a graph that it does not name a view gives no more than to the last it names.
+    exponential the probability. To a graph that it does not name a view gives as much as to the least likely of
+    those that it names, or what these leave, whichever is less.
     """
-    named = [
-        plain_candidates(prediction, vocabulary, NAMED, looked_at=LOOKED_AT_IN_VIEWS) for prediction in predictions
-    ]
-    return [_agreed(views, count) for views in zip(*named, strict=True)]
+    every = [slot_scores(prediction, vocabulary) for prediction in predictions]
+    return [_agreed(scores, vocabulary, count) for scores in zip(*every, strict=True)]
 
 
-def _agreed(views: Sequence[Candidates], count: int) -> Candidates:
+def _agreed(views: Sequence[SlotScores], vocabulary: Vocabulary, count: int) -> Candidates:
     start = time.perf_counter()
+    named = [_Named.of(scores, vocabulary, _likeliest(scores, LOOKED_AT_IN_VIEWS), NAMED) for scores in views]
     distinct = DistinctGraphs()
-    indices = [[distinct.add(candidate.graph) for candidate in view.candidates] for view in views]
+    indices = [[distinct.add(graph) for graph in view.graphs] for view in named]
     log_probabilities = np.empty((len(views), len(distinct.graphs)))
-    for row, view, chosen in zip(log_probabilities, views, indices, strict=True):
-        given = np.array([candidate.probability for candidate in view.candidates])
-        row[:] = np.log(max(min(given.min(), 1 - given.sum()), SMALLEST))
-        row[chosen] = np.log(np.maximum(given, SMALLEST))
+    for row, view, chosen in zip(log_probabilities, named, indices, strict=True):
+        left = -np.expm1(min(np.logaddexp.reduce(view.masses), 0.0))
+        row[:] = min(np.log(max(left, LEFT)), min(view.masses))
+        row[chosen] = view.masses
     scores = log_probabilities.mean(0)
     order = np.argsort(-scores, kind="stable")[:count]
     shares = np.exp(scores[order] - np.logaddexp.reduce(scores[order]))
-    found = tuple(
-        Candidate(distinct.graphs[at], float(scores[at]), float(np.exp(scores[at])), float(share), proved=False)
-        for at, share in zip(order, shares, strict=True)
+    return Candidates(
+        tuple(
+            Candidate(
+                distinct.graphs[at], float(scores[at]), float(np.exp(scores[at])), float(share), proved=False
+            )
+            for at, share in zip(order, shares, strict=True)
+        ),
+        time.perf_counter() - start,
     )
-    return Candidates(found, time.perf_counter() - start + sum(view.seconds for view in views))
 
 
 def most_probable(
@@ -129,8 +131,12 @@ def most_probable(
 ) -> Candidates:
     """The `plain_candidates` of one sample."""
     start = time.perf_counter()
-    stream = (ValidAssignment(each, proved=True) for each in islice(assignments(scores), looked_at))
-    return _distinct(scores, vocabulary, stream, count, start)
+    return _distinct(scores, vocabulary, _likeliest(scores, looked_at), count, start)
+
+
+def _likeliest(scores: SlotScores, looked_at: int) -> Iterator[ValidAssignment]:
+    """So many assignments of highest score."""
+    return (ValidAssignment(each, proved=True) for each in islice(assignments(scores), looked_at))
 
 
 def valid_candidates(
@@ -170,33 +176,52 @@ def valid_of_scores(
     return _distinct(scores, vocabulary, answers, count, start)
 
 
+@dataclass(frozen=True)
+class _Named:
+    """The first distinct graphs of some assignments, with the best log-score, the log-probability of all their
+    assignments that were met before the last graph was, and whether the best is proved."""
+
+    graphs: Sequence[Graph]
+    log_scores: list[float]
+    masses: list[float]
+    proved: list[bool]
+
+    @classmethod
+    def of(
+        cls, scores: SlotScores, vocabulary: Vocabulary, stream: Iterable[ValidAssignment], count: int
+    ) -> _Named:
+        if count < 1:
+            raise ValueError(f"the number of candidates must be at least 1, got {count}")
+        distinct = DistinctGraphs()
+        log_scores: list[float] = []
+        masses: list[float] = []
+        proved: list[bool] = []
+        for answer in stream:
+            graph = answer.assignment.graph(vocabulary)
+            mass = scores.log_probability(answer.assignment)
+            index = distinct.add(graph)
+            if index < len(masses):
+                masses[index] = float(np.logaddexp(masses[index], mass))
+                continue
+            log_scores.append(scores.score(answer.assignment))
+            masses.append(mass)
+            proved.append(answer.proved)
+            if len(masses) == count:
+                break
+        return cls(distinct.graphs, log_scores, masses, proved)
+
+
 def _distinct(
     scores: SlotScores, vocabulary: Vocabulary, stream: Iterable[ValidAssignment], count: int, start: float
 ) -> Candidates:
-    if count < 1:
-        raise ValueError(f"the number of candidates must be at least 1, got {count}")
-    distinct = DistinctGraphs()
-    log_scores: list[float] = []
-    masses: list[float] = []
-    proved: list[bool] = []
-    for answer in stream:
-        graph = answer.assignment.graph(vocabulary)
-        mass = scores.log_probability(answer.assignment)
-        index = distinct.add(graph)
-        if index < len(masses):
-            masses[index] = float(np.logaddexp(masses[index], mass))
-            continue
-        log_scores.append(scores.score(answer.assignment))
-        masses.append(mass)
-        proved.append(answer.proved)
-        if len(masses) == count:
-            break
+    named = _Named.of(scores, vocabulary, stream, count)
+    masses = named.masses
     shares = np.exp(np.array(masses) - np.logaddexp.reduce(masses)) if masses else np.zeros(0)
     return Candidates(
         tuple(
             Candidate(graph, score, float(np.exp(mass)), float(share), sure)
             for graph, score, mass, share, sure in zip(
-                distinct.graphs, log_scores, masses, shares, proved, strict=True
+                named.graphs, named.log_scores, masses, shares, named.proved, strict=True
             )
         ),
         time.perf_counter() - start,

@@ -139,13 +139,15 @@ class ViewsDecoder(Decoder):
     """the graph on which several views of the input agree best"""
 
     from_views = True
-    why_fewer = PlainDecoder.why_fewer
+    why_fewer = "every view names its ten likeliest graphs, and no others"
 
     def check(self, task: Task) -> None:
         if not task.several_views:
             raise ValueError(f"{task.name} has one view of its inputs alone: decode it plain")
 
     def candidates(self, asked: Question) -> list[Candidates]:
+        if not asked.views:
+            raise ValueError("there are no other views to compare with")
         return agreed_candidates([asked.prediction, *asked.views], asked.vocabulary, asked.count)
 
 
@@ -281,13 +283,13 @@ def ranking(
     count: int,
     task: Task,
     known: Known | None = None,
-    view: Callable[[Inputs], Sequence[Prediction]] | None = None,
+    views_of: Callable[[Inputs], Sequence[Prediction]] | None = None,
 ) -> Ranking:
-    """The candidates of the many predictions of an evaluation; `view` predicts from other views of inputs."""
+    """The candidates of the many predictions of an evaluation; `views_of` predicts from other views of inputs."""
     decoder.check(task)
 
     def rank(prediction: Prediction, formulas: Bounds | None, inputs: Inputs, /) -> list[Candidates]:
-        views = () if view is None else view(inputs)
+        views = () if views_of is None else views_of(inputs)
         return decoder.candidates(Question(prediction, task, count, RANKING, formulas, known, inputs, views))
 
     return rank

@@ -208,11 +208,11 @@ def evaluate_saved(
         limit = len(data) if samples is None else samples
     if samples is not None and samples > len(data):
         raise ValueError(f"{where} has {len(data)} samples, not {samples}")
-    # Lists of candidates are the custom with molecules; elsewhere they would cost more than they tell.
+    # Lists of candidates are the custom with molecules; of other plain answers they cost more than they tell.
     ranks = model.task.ranked or decode != PLAIN
     known = model.known if decoder.from_known else None
-    view = model.views if decoder.from_views else None
-    rank = ranking(decoder, max(TOPS), model.task, known, view) if ranks else None
+    views_of = model.views if decoder.from_views else None
+    rank = ranking(decoder, max(TOPS), model.task, known, views_of) if ranks else None
     evaluation = evaluate_predictor(
         model.answering(decode),
         data,

@@ -96,6 +96,10 @@ INDEPENDENT = (
     "The confidence that `predict` prints takes the decisions as independent; it ranks predictions and is not "
     "calibrated."
 )
+VIEWED = (
+    "The confidence that `predict` prints is the geometric mean of what several views of the input give the "
+    "graph, each taking its decisions as independent; it ranks predictions and is not calibrated."
+)
 RECOGNISED = (
     "The confidence that `predict` prints is the model's probability of the graph among all that it knows and the "
     "formula, where it is known, allows, at the temperature at which the mean confidence was the accuracy on "
@@ -151,8 +155,10 @@ def _card(name: str, record: dict[str, object], titles: Mapping[str, str], model
     rows = _rows(figures, titles, "")
     if "per_molecule" in figures:
         rows += _rows(figures["per_molecule"], titles, ", mean over molecules")
-    limits = [model.task.limits, RECOGNISED if "temperature" in record else INDEPENDENT]
-    if decoder_named(str(record["decoder"])).from_known and model.memory is not None:
+    decoder = decoder_named(str(record["decoder"]))
+    alone = VIEWED if decoder.from_views else INDEPENDENT
+    limits = [model.task.limits, RECOGNISED if "temperature" in record else alone]
+    if decoder.from_known and model.memory is not None:
         limits.append(REMEMBERED.format(count=len(model.memory.indices)))
     return f"""# {name}
 

@@ -80,7 +80,8 @@ NOT_VALID = "not a valid molecule"
 class PredictedGraph:
     """A predicted graph and the model's probability of it.
 
-    That is of exactly these decisions, slots taken as independent, or of this graph among those recognised.
+    That is of exactly these decisions, slots taken as independent (of several views the geometric mean), or of
+    this graph among those recognised.
 
     candidates: the most probable distinct graphs, this one first, where they were asked for.
     task: whose graph it is, which can write and draw it.
@@ -226,7 +227,7 @@ class SavedModel:
     def views(self, inputs: Inputs) -> list[Prediction]:
         """What it predicts from every other view of a batch of inputs."""
         device = next(self.predictor.parameters()).device
-        return [self.predictor(inputs_to(view, device)).graphs for view in self.task.views(inputs)[1:]]
+        return [self.predictor(inputs_to(view, device)).graphs for view in self.task.other_views(inputs)]
 
     def compiled(self) -> SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.

@@ -224,7 +224,7 @@ class Task(ABC):
     checks_answers: ClassVar[bool] = False
     """Whether inputs can be computed from graphs, so that `checked` can check an answer."""
     several_views: ClassVar[bool] = False
-    """Whether `views` knows of more than the input itself."""
+    """Whether inputs have `other_views`."""
     own_baselines: ClassVar[bool] = False
     """Whether `baselines` knows simple methods; else a model is compared with the nearest training input."""
     generated: ClassVar[bool] = False
@@ -261,9 +261,9 @@ class Task(ABC):
     def inputs(self, given: Any) -> Inputs:
         """What a person has in hand, one or many, or values of `NamedInput`, as a batch of inputs."""
 
-    def views(self, inputs: Inputs) -> Sequence[Inputs]:
-        """A batch of inputs, and others whose graphs are the same, such as the same pictures turned; it first."""
-        return (inputs,)
+    def other_views(self, inputs: Inputs) -> Sequence[Inputs]:  # noqa: ARG002
+        """Batches whose graphs are those of a batch of inputs, such as the same pictures turned."""
+        return ()
 
     @abstractmethod
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:

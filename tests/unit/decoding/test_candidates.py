@@ -72,3 +72,20 @@ def test_a_graph_that_a_certain_view_does_not_name_has_what_it_leaves() -> None:
     # Names one graph with nearly all of its probability: what it does not name must not get as much.
     certain = path_of_three(40.0, sure=40.0)
     assert edges_of([certain, path_of_three(-4.0)], count=1) == [3]
+
+
+def test_graphs_of_many_vague_slots_are_told_apart() -> None:
+    generator = torch.Generator().manual_seed(0)
+    slots = 40
+    edges = 0.3 * torch.randn(1, slots, slots, generator=generator) - 2
+    views = [
+        Prediction(
+            torch.full((1, slots), 3.0), (edges + edges.mT) / 2, torch.randn(1, slots, 2, generator=generator)
+        )
+        for _ in range(3)
+    ]
+    (agreed,) = agreed_candidates(views, TWO, 5)
+    scores = [each.log_score for each in agreed.candidates]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] < -70  # a probability that would round to nothing beside others
+    assert len(set(scores)) == 5

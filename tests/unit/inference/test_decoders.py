@@ -15,6 +15,7 @@ from graphwright.inference import load_model
 from graphwright.inference.decoders import decoder_named, default_decoder, ranking
 from graphwright.settings import load_run
 from graphwright.tasks import task_of
+from graphwright.tasks.coloring.sample import SYMMETRIES, turn_image
 
 QM9 = molecule_vocabulary("CONF")
 
@@ -86,12 +87,12 @@ def test_a_picture_and_its_turns_are_given_the_same_answer(tiny_run: Path) -> No
     model = load_model(str(tiny_run))
     data = model.task.data("test")
     pictures = torch.stack([model.task.input_of(data[index]) for index in range(3)])
-    views = model.task.views(pictures)
-    assert len(views) == 8
-    assert torch.equal(views[0], pictures)
-    assert len({view.numpy().tobytes() for view in views}) == 8
+    views = model.task.other_views(pictures)
+    turned = [turn_image(pictures.numpy(), code) for code in range(1, SYMMETRIES)]
+    assert [view.tolist() for view in views] == [each.tolist() for each in turned]
+    assert len({view.numpy().tobytes() for view in (pictures, *views)}) == 8
     expected = model.predict(pictures, decode="views", top=3)
-    for view in views[1:]:
+    for view in views:
         for one, other in zip(expected, model.predict(view, decode="views", top=3), strict=True):
             assert is_isomorphic(one.graph, other.graph)
             assert one.confidence == pytest.approx(other.confidence, rel=1e-3)

@@ -30,7 +30,6 @@ from graphwright.tasks.coloring.sample import (
     augment,
     generate,
     stream,
-    turn_image,
 )
 from graphwright.tasks.page import Case, ExampleRange, ShownInput, TaskPage, Wish
 from graphwright.tasks.split import Split, check_split
@@ -250,10 +249,11 @@ class Coloring(Task):
         several = [given] if self.is_one(given) else given
         return torch.stack([picture_of(each, self.config.side) for each in several])
 
-    def views(self, inputs: Inputs) -> list[Tensor]:
-        """The pictures under every symmetry of the square, which training shows as well."""
+    def other_views(self, inputs: Inputs) -> list[Tensor]:
+        """The pictures under every other symmetry of the square, which training shows as well."""
         assert isinstance(inputs, Tensor)
-        return [torch.from_numpy(turn_image(inputs.cpu().numpy(), code)) for code in range(SYMMETRIES)]
+        flipped = inputs.flip(-1)
+        return [torch.rot90(flipped if code >= 4 else inputs, code % 4, (-2, -1)) for code in range(1, SYMMETRIES)]
 
     def read(self, path: Path) -> Iterator[NamedInput | BadInput]:
         try:
