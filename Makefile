@@ -33,7 +33,7 @@ test-all: lint
 	$(BIN)/python -m pytest -m 'slow or not slow'
 	GRAPHWRIGHT_NATIVE=off $(BIN)/python -m pytest
 
-# Every reader under a coverage-guided fuzzer, 1,140,000 inputs in all; findings and corpora are in build/fuzzing.
+# Every reader under a coverage-guided fuzzer, 60,000 inputs each; findings and corpora are in build/fuzzing.
 fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	$(BIN)/python -m fuzzing
