@@ -25,8 +25,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# make test PARALLEL='-n 2 --dist loadfile': two processes, a file of tests in one of them.
+PARALLEL ?=
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 # The kernels' own tests run on torch in `test`, too; here everything does.
 test-all: lint

@@ -1,9 +1,10 @@
-"""`graphwright train --train.devices cores` from a shell: a process for every core, interrupted and resumed."""
+"""`graphwright train --train.devices cores` from a shell, and under torchrun: interrupted, killed and resumed."""
 
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -30,12 +31,16 @@ TINY = {
 PROCESS_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "OMP_NUM_THREADS")
 
 
-def start(*words: str) -> subprocess.Popen[str]:
+TRAIN = ("-m", "graphwright.cli.main", "train")
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+
+
+def start(*words: str, program: Sequence[str] = TRAIN) -> subprocess.Popen[str]:
     """The command in a session of its own, on two cores."""
     environment = {name: value for name, value in os.environ.items() if name not in PROCESS_VARIABLES}
     two = sorted(os.sched_getaffinity(0))[:2]
     return subprocess.Popen(
-        [sys.executable, "-m", "graphwright.cli.main", "train", *words],
+        [sys.executable, *program, *words],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -73,10 +78,14 @@ def end(process: subprocess.Popen[str], seconds: float = 120.0) -> tuple[str, st
         process.wait()
 
 
-def wait_for_steps(process: subprocess.Popen[str], folder: Path, steps: int, seconds: float = 120.0) -> None:
+def wait_for_steps(process: subprocess.Popen[str], folder: Path, steps: int, seconds: float = 400.0) -> None:
+    """However busy the machine is: a process that is struck before its first step tests something else."""
     until = monotonic() + seconds
     while len(read_log(folder / "log.jsonl")) < steps and process.poll() is None and monotonic() < until:
         sleep(0.1)
+    if len(read_log(folder / "log.jsonl")) < steps:
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail(f"no {steps} steps in {seconds:.0f} s")
 
 
 def last(folder: Path) -> checkpoints.Checkpoint:
@@ -140,3 +149,74 @@ def test_a_process_that_is_killed_ends_the_run_within_a_minute_and_it_can_go_on(
     _, errors = end(process)
     assert process.returncode == cli.DONE, errors
     assert last(folder).facts["progress"]["step"] == step + 2
+
+
+def rank_of(process: int) -> str | None:
+    """The rank that torchrun gave a process."""
+    variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    return next((each.removeprefix(b"RANK=").decode() for each in variables if each.startswith(b"RANK=")), None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or cores() < 2, reason="needs two cores")
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_rank_killed_under_torchrun_leaves_a_run_that_goes_on_and_says_so(tmp_path, rank):
+    folder = tmp_path / "run"
+    options = [f"--{name}={value}" for name, value in (TINY | {"train.checkpoint_minutes": "1e-9"}).items()]
+    train = (*TORCHRUN, *TRAIN)
+    process = start("coloring4", "--out", str(folder), "--train.steps", "1000000", *options, program=train)
+    wait_for_steps(process, folder, 3)
+    (killed,) = [child for child in children(process.pid) if rank_of(child) == rank]
+    begun = monotonic()
+    os.kill(killed, signal.SIGKILL)
+    _, errors = end(process)
+    seconds = monotonic() - begun
+    assert seconds < 60
+    assert process.returncode != cli.DONE
+    assert errors.count("graphwright: another process of this run has ended. step") == 1, errors
+    assert f"graphwright train {folder} --resume" in errors
+    step = last(folder).facts["progress"]["step"]
+    process = start(str(folder), "--resume", "--train.steps", str(step + 2), program=train)
+    _, errors = end(process)
+    assert process.returncode == cli.DONE, errors
+    assert last(folder).facts["progress"]["step"] == step + 2
+    print(f"rank {rank}: ended after {seconds:.1f} s, went on from step {step}")
+
+
+UNEVEN = """
+import os, sys
+os.chdir(os.environ["RANK"])
+from graphwright.cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or cores() < 2, reason="needs two cores")
+def test_ranks_whose_copies_of_the_data_differ_are_refused_under_torchrun(tmp_path):
+    """As on two machines, of which one has an older file."""
+    for rank, count in enumerate((60, 50)):
+        (tmp_path / str(rank)).mkdir()
+        rows = [f"{'C' * (1 + at % 5)}{'NOF'[at % 3]}" for at in range(count)]
+        (tmp_path / str(rank) / "rows.smi").write_text("\n".join(rows) + "\n")
+    (tmp_path / "uneven.py").write_text(UNEVEN)
+    few = {
+        "train.devices": "2",
+        "train.accelerator": "cpu",
+        "train.batch_size": "4",
+        "train.validation_samples": "2",
+    }
+    options = [f"--{name}={value}" for name, value in few.items()]
+    begun = monotonic()
+    words = ["train", "rows.smi", "--out", str(tmp_path / "run"), "--train.steps", "4", *options]
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        process = start(*words, program=(*TORCHRUN, "uneven.py"))
+    finally:
+        os.chdir(before)
+    printed, errors = end(process)
+    assert process.returncode != cli.DONE, printed
+    assert "the processes of this run have different data: " in errors
+    assert not (tmp_path / "run").exists()
+    print(f"refused after {monotonic() - begun:.1f} s")

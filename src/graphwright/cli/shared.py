@@ -37,10 +37,15 @@ def keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, _LIMIT)
 
 
-def is_first_process() -> bool:
-    """Whether to speak: of the processes that torchrun, SLURM or Fabric started, one does."""
+def process_rank() -> int:
+    """Which of the processes that torchrun, SLURM or Fabric started this is."""
     names = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
-    return next((os.environ[name] for name in names if name in os.environ), "0") == "0"
+    return int(next((os.environ[name] for name in names if name in os.environ), "0"))
+
+
+def is_first_process() -> bool:
+    """Whether to speak: of several processes one does."""
+    return process_rank() == 0
 
 
 @contextmanager

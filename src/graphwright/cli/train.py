@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from graphwright import training
-from graphwright.cli.shared import DONE, INTERRUPTED, is_first_process, take_overrides
+from graphwright.cli.shared import DONE, INTERRUPTED, is_first_process, process_rank, take_overrides
 from graphwright.files import DRAFT, HOLDER, LOCK, WriteError, holder_of, is_locked
 from graphwright.settings import (
     BUDGET,
@@ -237,7 +237,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(_interrupted(plan.folder), file=sys.stderr)
         return INTERRUPTED
     except training.LostProcessError as error:
-        if is_first_process():
+        # The first process may be the one that is gone.
+        if process_rank() <= 1:
             print(f"graphwright: {error}. {_saved(plan.folder)}", file=sys.stderr)
         return INTERRUPTED
     except WriteError as error:

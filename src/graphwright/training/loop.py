@@ -225,10 +225,10 @@ class Session:
             self._save(self.last)
         try:
             with self.display.running(self._fraction()), self.interrupts:
-                interrupted = self._steps()
-        except BaseException as error:
-            if self.fabric.world_size > 1 and _lost_connection(error):
-                raise LostProcessError("another process of this run has ended") from error
+                interrupted = self._steps_together()
+        except LostProcessError:
+            raise
+        except BaseException:
             self._save_last_whole_step()
             raise
         finally:
@@ -238,6 +238,18 @@ class Session:
             raise KeyboardInterrupt
         self._finish()
         return Trained(self.folder, self.progress, self.progress.metrics, self.data.unusable())
+
+    def _steps_together(self) -> bool:
+        """The steps, until another process of the run ends."""
+        try:
+            return self._steps()
+        except Exception as error:
+            if self.fabric.world_size == 1:
+                raise
+            self.interrupts.ignore_termination()
+            if not _lost_connection(error):
+                raise
+            raise LostProcessError("another process of this run has ended") from error
 
     def _steps(self) -> bool:
         """Steps until the budget is used up or (the result says so) an interrupt asks to stop."""
@@ -574,7 +586,8 @@ def _lost_connection(error: BaseException) -> bool:
     if isinstance(error, torch.distributed.DistError):
         return True
     return isinstance(error, RuntimeError) and any(
-        word in str(error) for word in ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+        word in str(error)
+        for word in ("gloo/transport", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
     )
 
 

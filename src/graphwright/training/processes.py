@@ -80,6 +80,12 @@ class Interrupts:
     def __init__(self) -> None:
         self.pending = False
         self._before: dict[signal.Signals, Any] = {}
+        self._deaf = False
+
+    def ignore_termination(self) -> None:
+        """For a process that is about to end by itself: torchrun terminates those that another has left alone,
+        and they are to have their last word."""
+        self._deaf = True
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
@@ -90,10 +96,15 @@ class Interrupts:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
+            if self._deaf and number is signal.SIGTERM:
+                signal.signal(number, signal.SIG_IGN)
+                continue
             # None: a handler that was not set from Python, which cannot be put back.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if self._deaf and number == signal.SIGTERM:
+            return
         if self.pending:
             raise KeyboardInterrupt
         self.pending = True

@@ -144,6 +144,19 @@ def test_afterwards_a_signal_interrupts_as_before():
         signal.raise_signal(signal.SIGINT)
 
 
+def test_a_process_that_ends_by_itself_has_its_last_word():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with Interrupts() as interrupts:
+            interrupts.ignore_termination()
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+            assert not interrupts.pending
+        signal.raise_signal(signal.SIGTERM)  # would end the tests
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_in_another_thread_signals_are_left_alone():
     found = []
 

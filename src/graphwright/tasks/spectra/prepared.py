@@ -322,7 +322,7 @@ class SpectrumTable:
         return [self._rejection(row, elements, capacity) for row in np.flatnonzero(~usable).tolist()]
 
     def _rejection(self, row: int, elements: Sequence[str], capacity: int) -> RejectedRow:
-        size = int(self.atoms.lengths[row])
+        size = len(self.atoms[row])
         if self.faults[row] is not None:
             reason, _, detail = str(self.faults[row]).partition(": ")
             return RejectedRow(row, reason, detail or reason)
