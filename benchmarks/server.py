@@ -178,7 +178,12 @@ async def beside(target: Target, attack: Awaitable[int]) -> tuple[int, Figures]:
 
 
 async def _asked(target: Target, request: bytes, record: Record, expected: int = 200) -> Reply:
+    """The answer, for which a client who is told to come back does so for two minutes."""
+    end = perf_counter() + 120
     reply = await target.sent(request, 240)
+    while reply.status == 429 and perf_counter() < end:
+        await asyncio.sleep(float(reply.headers["retry-after"]))
+        reply = await target.sent(request, 240)
     if reply.status != expected:
         record.problems.append(f"expected {expected}, got {reply.status}: {reply.body[:200]!r}")
     return reply

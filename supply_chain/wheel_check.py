@@ -18,7 +18,7 @@ def main() -> None:
     for name in names:
         model = load_model(name)
         case = model.task.page.example(0, Wish(None, None))
-        (predicted,) = model.predict([case.given])
+        (predicted,) = model.predict(case.given)
         print(f"{name}: a graph of {predicted.graph.size} nodes")
     print(f"{len(names)} of {len(names)} shipped models predict from {where}")
 

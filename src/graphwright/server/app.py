@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from ipaddress import ip_address
 from typing import Annotated, Any
@@ -74,11 +74,10 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001
         await worker.start()
-        # Before the queue is long: whoever opens the page needs them first.
-        early = asyncio.ensure_future(described())
+        # Before there is a queue: whoever opens the page needs them first.
+        with suppress(BusyError):
+            await described()
         yield
-        early.cancel()
-        await asyncio.gather(early, return_exceptions=True)
         await worker.stop()
 
     app = FastAPI(
