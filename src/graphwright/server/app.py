@@ -20,7 +20,7 @@ from graphwright import __version__
 from graphwright.server.catalogue import Sources
 from graphwright.server.connections import bounded
 from graphwright.server.guard import SOON, Guard, error_response
-from graphwright.server.limits import BusyError, RefusedError, ServerLimits
+from graphwright.server.limits import BusyError, RefusedError, ServerLimits, TooLongError
 from graphwright.server.schema import (
     Answer,
     Error,
@@ -67,6 +67,8 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
                         cards[name] = await worker.ask({"ask": "card", "given": {"model": name}})
                     except BusyError:
                         raise
+                    except TooLongError:  # on a busy machine; whoever asks next tries again
+                        continue
                     except RefusedError:  # a run that cannot be loaded must not hide the others
                         cards[name] = b""
         return b"[" + b",".join(filter(None, cards.values())) + b"]"
