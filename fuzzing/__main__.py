@@ -53,7 +53,8 @@ def load_targets() -> dict[str, Target]:
 
     # It would name every module.
     with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=INSTRUMENTED):
-        from fuzzing.targets import TARGETS
+        from fuzzing.targets import TARGETS, folder
+    folder()  # made here, taken away here: sessions end without a word
     return TARGETS
 
 

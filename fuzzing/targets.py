@@ -6,6 +6,7 @@ by the file's name; anything else is a finding. The tests call the same function
 
 from __future__ import annotations
 
+import atexit
 import base64
 import io
 import json
@@ -70,7 +71,9 @@ class Target:
 def folder() -> Path:
     """Where the bytes are put: in memory, if the system has such a folder."""
     memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="graphwright-fuzz-", dir=memory if memory.is_dir() else None))
+    made = Path(tempfile.mkdtemp(prefix="graphwright-fuzz-", dir=memory if memory.is_dir() else None))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
 
 
 def _refused(error: Exception, path: Path) -> None:
@@ -161,7 +164,7 @@ MODEL = GOLDEN / "checkpoints" / "0.1.0" / "model"
 def _model() -> tuple[Path, dict[str, Any]]:
     """A folder with a model's tensors, and what is said beside them."""
     room = folder() / "model"
-    shutil.copytree(MODEL, room)
+    shutil.copytree(MODEL, room, dirs_exist_ok=True)  # another session of this process may have been here
     note: dict[str, Any] = json.loads((room / "model.json").read_text())
     return room, note
 
