@@ -10,12 +10,12 @@ from graphwright.cli import main as cli
 from graphwright.experiments import read_grid, work
 
 COUNTS = {
-    "ablations": 19,
+    "ablations": 16,
     "tokens": 4,
     "comparison": 15,
     "frontier": 14,
-    "scaling": 24,
-    "table1": 18,
+    "scaling": 26,
+    "table1": 22,
     "table2": 15,
 }
 
