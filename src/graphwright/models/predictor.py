@@ -84,7 +84,8 @@ class SlotTokens(NamedTuple):
         As the loss of presence a sum over tokens, divided by n. Tokens that were left out are not wanted: none
         can hide there.
         """
-        wanted = (plan.detach() * mask[:, None, :]).sum(2) * (self.source != SPARE)
+        # A learned plan's rows may sum to more than one, and a target above one has no least loss.
+        wanted = (plan.detach() * mask[:, None, :]).sum(2).clamp_max(1) * (self.source != SPARE)
         target = torch.zeros_like(self.scores).scatter_add(1, self.source.clamp_min(0), wanted)
         loss = softplus(self.scores) - target * self.scores
         return (loss * self.owning).sum(1) / plan.shape[1]

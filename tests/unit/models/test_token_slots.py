@@ -133,6 +133,15 @@ def test_scores_learn_what_the_plan_wants_and_tokens_left_out_learn_to_be_absent
     torch.testing.assert_close(slots.loss(plan, mask)[0], left_out)
 
 
+def test_a_plan_that_gives_a_slot_more_than_one_node_asks_for_no_more_than_certainty():
+    """A learned plan's sums are only near one: a target above it would be a loss without a least value."""
+    slots, mask = some_slots(), torch.ones(1, 5, dtype=torch.bool)
+    plan = torch.full((1, 5, 5), 0.3)
+    for score in (1.0, 100.0, 1e4):
+        sure = slots._replace(scores=torch.full((1, 5), score))
+        assert sure.loss(plan, mask) >= 0
+
+
 def test_only_keeps_real_slots_as_they_are():
     graphs = predictor()(codes([3, 5, 7, 9, 11, 13], length=7)).graphs
     real = torch.ones(1, KEPT + SPARES, dtype=torch.bool)
