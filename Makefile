@@ -25,10 +25,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# make test PARALLEL='-n 2 --dist loadfile': two processes, a file of tests in one of them.
-PARALLEL ?=
+# Two processes of one thread each, a file of tests in one of them; make test PARALLEL= for one process.
+PARALLEL ?= -n 2 --dist loadfile
 test: lint
-	$(BIN)/python -m pytest $(PARALLEL)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL)
 
 # The kernels' own tests run on torch in `test`, too; here everything does.
 test-all: lint

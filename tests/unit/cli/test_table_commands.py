@@ -93,7 +93,7 @@ def test_bad_rows_are_named_and_the_rest_is_predicted(capsys):
     assert len(json.loads(Path("out.json").read_text())) == 1
     Path("other.csv").write_text("x\n1\n")
     assert cli.main(["predict", "run", "other.csv"]) == cli.SOME_FAILED
-    assert "other.csv has no column points, which the model reads: x" in capsys.readouterr().err
+    assert "other.csv has no column points, which the model reads; it has x" in capsys.readouterr().err
     assert cli.main(["evaluate", "run", "--data", "pairs.jsonl", "--json", "all.json"]) == cli.DONE
     assert json.loads(Path("all.json").read_text())["samples"] == 60
 

@@ -230,7 +230,7 @@ def test_a_formula_for_which_nothing_was_found_is_a_sentence(molecules):
 
 def test_a_model_prints_as_two_lines(coloring, molecules):
     assert re.fullmatch(
-        r"coloring10: From a noisy picture .*\n[0-9,]+ weights, decoded plain; [0-9.]+ % of .* exactly right",
+        r"coloring10: From a noisy picture .*\n[0-9,]+ weights, decoded views; [0-9.]+ % of .* exactly right",
         str(coloring),
     )
     assert repr(coloring) == str(coloring)
@@ -297,7 +297,7 @@ def test_a_model_evaluates_itself(coloring, molecules, tmp_path):
     figures = coloring.evaluate(samples=20).figures()
     assert figures["samples"] == 20
     result = coloring.evaluate(samples=20)
-    assert str(result).splitlines()[0] == "coloring10, decoded plain, with 95 % intervals"
+    assert str(result).splitlines()[0] == "coloring10, decoded views, with 95 % intervals"
     assert re.search(r"^exactly right \(isomorphic\), % +[0-9.]+  [0-9.]+ to [0-9.]+$", str(result), re.M)
     assert "<td>edit distance</td>" in result._repr_html_()
     assert coloring.evaluate(samples=20, seed=5).figures() != figures

@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_is_named(write, tmp_path):
     (tmp_path / "bad.yaml").write_bytes(b"\xff\xfe\xfa")
     assert message("bad.yaml").startswith("bad.yaml cannot be read: ")
     (tmp_path / "empty").mkdir()
-    assert message("empty") == "empty is no run folder: it holds no config.yaml"
+    assert message("empty") == "empty is neither a run's folder, with a config.yaml, nor a folder of data"
     assert message(write("")[:-5]).startswith("there is no preset, file or run folder 'my'")
 
 
