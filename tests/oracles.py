@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import networkx as nx
 import numpy as np
 import torch
+from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
 from torch import Tensor
 
+from graphwright.graphs import Graph, to_networkx
 from graphwright.transport import Divergence, Objective, Order, Reading, Relaxation, SelfLoops
 
 
@@ -134,3 +137,13 @@ def bistochastic(generator: torch.Generator, *shape: int) -> Tensor:
         order = torch.rand(*batch, n, generator=generator).argsort(-1)
         result += weight * torch.eye(n, dtype=torch.float64)[order]
     return result
+
+
+def networkx_says(first: Graph, second: Graph) -> bool:
+    """Whether networkx finds the labelled graphs isomorphic."""
+    return nx.is_isomorphic(
+        to_networkx(first),
+        to_networkx(second),
+        node_match=categorical_node_match("label", None),
+        edge_match=categorical_edge_match("label", None),
+    )

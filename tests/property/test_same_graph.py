@@ -10,9 +10,9 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
-from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
+from oracles import networkx_says
 
-from graphwright.graphs import Graph, Vocabulary, find_isomorphism, is_isomorphic, refinement_hash, to_networkx
+from graphwright.graphs import Graph, Vocabulary, find_isomorphism, is_isomorphic, refinement_hash
 from graphwright.metrics import edit_distances
 from unit.metrics.graph_pairs import edited, random_graph, region_graph
 
@@ -106,15 +106,6 @@ def pairs(seed: int, count: int) -> list[tuple[str, Graph, Graph]]:
         )[rng.integers(4)]
         drawn.append((family, first, second.permute(rng.permutation(second.size))))
     return drawn
-
-
-def networkx_says(first: Graph, second: Graph) -> bool:
-    return nx.is_isomorphic(
-        to_networkx(first),
-        to_networkx(second),
-        node_match=categorical_node_match("label", None),
-        edge_match=categorical_edge_match("label", None),
-    )
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
