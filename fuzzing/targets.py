@@ -28,7 +28,7 @@ from graphwright.graphs import from_json, to_json
 from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, molecule_vocabulary, parse_smiles
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError
-from graphwright.inference.memory import TooLargeError
+from graphwright.inference.memory_limit import TooLargeError
 from graphwright.inference.model import load_model
 from graphwright.settings import SettingsError, load_run, to_yaml
 from graphwright.spectra import Spectrum, SpectrumError, read_spectra

@@ -258,18 +258,19 @@ def dry_run(run: Run) -> list[str]:
     """What a run will take on this machine, in lines for a person."""
     from graphwright.experiments.estimate import measure_cost, training_time
     from graphwright.experiments.job import Job
-    from graphwright.training.footprint import available_bytes, footprint
+    from graphwright.inference.memory_limit import free_memory
+    from graphwright.training.footprint import footprint
 
     run, train = in_this_process(run), run.train
-    need, memory = footprint(run), available_bytes()
+    free, need = free_memory(), footprint(run)
     at_a_time = -(-train.batch_size // train.accumulate)
     lines = [
         f"parameters   predictor {need.predictor:,}, matcher {need.matcher:,}",
         f"memory       {_gigabytes(need.fixed)} for weights and optimiser, {need.per_sample / 1e6:.1f} MB for "
         f"every sample at a time: about {_gigabytes(need.bytes(at_a_time))} for {at_a_time:,} of a batch of "
-        f"{train.batch_size:,}; this machine has {_gigabytes(memory)}",
+        f"{train.batch_size:,}" + ("" if free is None else f"; {_gigabytes(free)} are free"),
     ]
-    parts = need.parts(train.batch_size, memory)
+    parts = 1 if free is None else need.parts(train.batch_size, free)
     if parts is None:
         lines.append("             one sample alone is too much for this machine")
     elif parts > train.accumulate:

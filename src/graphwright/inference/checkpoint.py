@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from graphwright.files import WriteError, commit_draft, draft_of, replacing, sha256_of, writing
-from graphwright.inference.memory import refuse_larger
+from graphwright.inference.memory_limit import refuse_larger
 
 FORMAT = 1
 ATTEMPTS = 5

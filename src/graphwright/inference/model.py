@@ -21,7 +21,7 @@ from graphwright.graphs import Graph, Prediction, Vocabulary
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError, expanded
 from graphwright.inference.decoders import PLAIN, PREDICTING, Question, decoder_named, default_decoder
-from graphwright.inference.memory import TooLargeError, count_weights, is_ordinary, refuse_large_model
+from graphwright.inference.memory_limit import TooLargeError, count_weights, is_ordinary, refuse_large_model
 from graphwright.known import Known, Library, Memory, Placement, Recalling, Recogniser
 from graphwright.models import GraphHead, GraphPredictor, Inputs, NodeDecoder, TokenSlots, inputs_to
 from graphwright.models.arithmetic import Bags

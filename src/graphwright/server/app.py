@@ -31,7 +31,7 @@ from graphwright.server.schema import (
     Row,
     Top,
 )
-from graphwright.server.worker import Worker
+from graphwright.server.worker import CARD, Worker
 
 PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -64,7 +64,7 @@ def create_app(sources: Sources, limits: ServerLimits | None = None, host: str =
             for name in sources:
                 if name not in cards:
                     try:
-                        cards[name] = await worker.ask({"ask": "card", "given": {"model": name}})
+                        cards[name] = await worker.ask({"ask": CARD, "given": {"model": name}})
                     except BusyError:
                         raise
                     except TooLongError:  # on a busy machine; whoever asks next tries again

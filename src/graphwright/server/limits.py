@@ -21,6 +21,7 @@ class BusyError(RefusedError):
 class ServerLimits:
     """seconds: for one prediction, after which it is cut off. megabytes: of a file.
 
+    loading_seconds: for the worker to start, and for a model to be loaded, which are no part of a prediction.
     upload_seconds: for a request to arrive, and for an answer to be taken. waiting: requests in the queue.
     waiting_seconds: for one of them. connections: open at once. held_megabytes: of all requests that have come or
     are coming. memory: bytes of the worker, a machine's worth of which no input may take.
@@ -28,6 +29,7 @@ class ServerLimits:
 
     seconds: float = 30.0
     megabytes: float = 5.0
+    loading_seconds: float = 180.0
     upload_seconds: float = 20.0
     waiting: int = 64
     waiting_seconds: float = 60.0
@@ -36,7 +38,7 @@ class ServerLimits:
     memory: int = 6 * 2**30
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "megabytes", "upload_seconds", "waiting_seconds"):
+        for name in ("seconds", "megabytes", "loading_seconds", "upload_seconds", "waiting_seconds"):
             if not 0 < getattr(self, name) < 1e6:
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
 

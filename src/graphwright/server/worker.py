@@ -14,17 +14,22 @@ import struct
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graphwright.server.limits import BUSY, BusyError, RefusedError, ServerLimits, TooLongError
 
+if TYPE_CHECKING:
+    from graphwright.inference import SavedModel
+
 LENGTH = struct.Struct("!I")
-STARTING_SECONDS = 180.0
-"""Importing torch takes seconds, on a cold and busy machine a minute."""
-LOADED = 8
+CARD, PREPARE = "card", "prepare"
+"""Questions about a model, not about an input: to describe it, and to load all that its answers need."""
+KEPT = 8
 """Models kept in memory."""
+FIRST_SECONDS = 1.0
+"""For the decoder of a model's first answer, which nobody waits for."""
 GRACE = 10.0
 """Seconds after which a worker whose server is gone ends itself."""
 
@@ -39,11 +44,13 @@ class Worker:
     sources: Mapping[str, tuple[str, str]]
     limits: ServerLimits
     _process: asyncio.subprocess.Process | None = None
+    _prepared: frozenset[str] = frozenset()
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _waiting: int = 0
 
     async def start(self) -> None:
-        """Start it and wait until it is ready."""
+        """Start it and wait until it is ready; importing torch alone takes a minute on a cold and busy machine."""
+        self._prepared = frozenset()
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -53,7 +60,7 @@ class Worker:
             env=_environment(),
         )
         try:
-            async with asyncio.timeout(STARTING_SECONDS):
+            async with asyncio.timeout(self.limits.loading_seconds):
                 await self._send({"sources": dict(self.sources), "limits": asdict(self.limits)}, b"")
                 await self._receive()
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
@@ -101,14 +108,25 @@ class Worker:
                 await self.start()
             except (RuntimeError, OSError) as error:  # no memory, no more processes
                 raise BusyError(f"The prediction process cannot be started at the moment ({error}).") from None
+        name = question["given"]["model"]
+        if question["ask"] != CARD and name not in self._prepared:
+            # No part of this request: one that were cut off while its model is loaded would be so for ever.
+            prepared = await self._reply({"ask": PREPARE, "given": {"model": name}}, b"")
+            self._prepared = frozenset(json.loads(prepared))
+        return await self._reply(question, data)
+
+    async def _reply(self, question: dict[str, Any], data: bytes) -> bytes:
+        seconds = _seconds(question["ask"], self.limits)
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            async with asyncio.timeout(seconds):
                 await self._send(question, data)
                 kind, _, reply = (await self._receive()).partition(b"\n")
         except TimeoutError:
             await self.stop()
+            if question["ask"] in (CARD, PREPARE):
+                raise TooLongError(f"To load this model took longer than {seconds:g} seconds.") from None
             raise TooLongError(
-                f"This took longer than {self.limits.seconds:g} seconds and was stopped. "
+                f"This took longer than {seconds:g} seconds and was stopped. "
                 "A smaller input may be answered in time."
             ) from None
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -130,6 +148,11 @@ class Worker:
         assert self._process.stdout is not None
         (length,) = LENGTH.unpack(await self._process.stdout.readexactly(LENGTH.size))
         return await self._process.stdout.readexactly(length)
+
+
+def _seconds(ask: str, limits: ServerLimits) -> float:
+    """That a question may take."""
+    return limits.loading_seconds if ask in (CARD, PREPARE) else limits.seconds
 
 
 def _environment() -> dict[str, str]:
@@ -160,9 +183,10 @@ def main() -> None:
         data = _read(questions)
         if header is None or data is None:
             return
+        question = json.loads(header)
         # Ends this process even in the middle of compiled code, should the server be gone.
-        faulthandler.dump_traceback_later(limits.seconds + GRACE, exit=True)
-        _write(replies, _reply(answer, json.loads(header), data))
+        faulthandler.dump_traceback_later(_seconds(question["ask"], limits) + GRACE, exit=True)
+        _write(replies, _reply(answer, question, data))
         faulthandler.cancel_dump_traceback_later()
 
 
@@ -189,14 +213,36 @@ def _answering(
     from graphwright.server.predicting import Stopwatch, answer
     from graphwright.server.schema import GivenExample, GivenText
 
-    @lru_cache(LOADED)
-    def loaded(name: str) -> Any:
-        return load_model(sources[name][0])
+    models: dict[str, SavedModel] = {}
+    prepared: set[str] = set()
+
+    def loaded(name: str) -> SavedModel:
+        """One of those at hand, or loaded and added to them; the one not asked for longest then makes room."""
+        try:
+            model = models.pop(name, None) or load_model(sources[name][0])
+        except (ValueError, ImportError, OSError) as error:
+            raise RefusedError(f"This model cannot be loaded: {error}") from error
+        models[name] = model
+        if len(models) > KEPT:
+            last = next(iter(models))
+            del models[last]
+            prepared.discard(last)
+        return model
+
+    def prepare(name: str) -> None:
+        """Answer once: what a model reads at its first answer, and kernels that it compiles, are there then."""
+        model = loaded(name)
+        with suppress(Exception):  # what is wrong with it is told to who asks it something
+            answer(name, model, case_of_example(model, GivenExample(model=name)), 1, FIRST_SECONDS, Stopwatch())
+        prepared.add(name)
 
     def answered(question: dict[str, Any], data: bytes) -> str:
         given, name = question["given"], question["given"]["model"]
-        if question["ask"] == "card":
+        if question["ask"] == CARD:
             return card(name, sources[name][1], loaded(name)).model_dump_json()
+        if question["ask"] == PREPARE:
+            prepare(name)
+            return json.dumps(sorted(prepared))
         clock = Stopwatch()
         with clock.of("reading"):
             model = loaded(name)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from graphwright.graphs import GraphBatch
-from graphwright.inference.memory import refuse_large_model
+from graphwright.inference.memory_limit import refuse_large_model
 from graphwright.models import Inputs
 from graphwright.settings import OptimizerKind, Run
 from graphwright.tasks import resolve
@@ -18,8 +17,7 @@ from graphwright.training.assembly import TrainingModel, build, build_network, t
 FEW, MORE = 2, 4
 """Samples of the two steps whose difference is what one sample keeps."""
 USABLE = 0.7
-"""Share of the memory that a step may take: the data, the system and what a step only holds for a moment have the
-rest."""
+"""Share of the free memory that a step may take: data and what a step only holds for a moment have the rest."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,3 @@ def saved_bytes(model: TrainingModel, inputs: Inputs, target: GraphBatch) -> int
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model(inputs, *target.tensors)
     return sum(tensor.untyped_storage().nbytes() for at, tensor in saved.items() if at not in weights)
-
-
-def available_bytes() -> int:
-    """Memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -23,7 +23,7 @@ from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import CheckpointError
 from graphwright.inference.evaluate import evaluate_predictor
 from graphwright.inference.export import provenance, sessions_of
-from graphwright.inference.memory import refuse_large_model, refuse_larger
+from graphwright.inference.memory_limit import refuse_large_model, refuse_larger
 from graphwright.inference.model import find_model, load_model
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to, some_inputs

@@ -135,6 +135,8 @@ def test_what_takes_too_long_is_cut_off_and_the_next_is_answered():
     worker = application.state.worker
     given = {"model": "coloring10", "number": 1}
     with TestClient(application, base_url="http://127.0.0.1") as opened:
+        # Loaded by then: what is stopped is a prediction.
+        assert opened.post("/api/predict/example", json=given).status_code == 200
         stopped = worker.pid
         os.kill(stopped, signal.SIGSTOP)
         assert "6 seconds" in refused(opened.post("/api/predict/example", json=given))

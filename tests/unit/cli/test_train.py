@@ -16,6 +16,7 @@ from graphwright.cli.shared import take_overrides
 from graphwright.cli.train import CHANGEABLE, OWN, is_unsaved
 from graphwright.experiments import estimate
 from graphwright.files import WriteError, lock_folder
+from graphwright.inference import memory_limit
 from graphwright.settings import Override, Run, SettingsError, load_run, options, presets, sections, to_yaml
 from graphwright.training import footprint
 from graphwright.training.state import Progress
@@ -69,9 +70,10 @@ def failing(monkeypatch, error, step=None):
 @pytest.mark.parametrize(
     ("per_sample", "memory", "told"),
     [
-        (1e6, 64e9, "about 2.54 GB for 1,536 of a batch of 1,536; this machine has 64.00 GB"),
+        (1e6, 64e9, "about 2.54 GB for 1,536 of a batch of 1,536; 64.00 GB are free"),
         (1e7, 8e9, "it does not fit at once: give --train.accumulate 4"),
         (1e10, 8e9, "one sample alone is too much"),
+        (1e10, None, "about 15361.00 GB for 1,536 of a batch of 1,536\ntime"),
     ],
 )
 def test_a_dry_run_prints_what_a_run_takes_and_trains_nothing(
@@ -79,7 +81,7 @@ def test_a_dry_run_prints_what_a_run_takes_and_trains_nothing(
 ):
     need = footprint.Footprint(predictor=18_000_000, matcher=500_000, fixed=1_000_000_000, per_sample=per_sample)
     monkeypatch.setattr(footprint, "footprint", lambda _: need)
-    monkeypatch.setattr(footprint, "available_bytes", lambda: memory)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda: memory)
     monkeypatch.setattr(estimate, "measure_cost", lambda _: estimate.Cost(0.018, 0.0, epoch=200_000))
     assert cli.main(["train", "coloring10-paper", "--dry-run"]) == cli.DONE
     printed = capsys.readouterr().out

@@ -8,8 +8,8 @@ import torch
 
 from graphwright.cli import main as cli
 from graphwright.inference import checkpoint as checkpoints
-from graphwright.inference import memory
-from graphwright.inference.memory import TooLargeError, count_weights, free_memory, refuse_larger
+from graphwright.inference import memory_limit
+from graphwright.inference.memory_limit import TooLargeError, count_weights, free_memory, refuse_larger
 from graphwright.inference.model import load_model
 from graphwright.settings import Override, load_run
 from graphwright.training import loop, train
@@ -20,8 +20,8 @@ from tiny import WITH_STATE, tiny_settings
 @pytest.fixture
 def little(monkeypatch):
     """A machine with two megabytes left, on which every model is worth counting."""
-    monkeypatch.setattr(memory, "free_memory", lambda: 2_000_000)
-    monkeypatch.setattr(memory, "ORDINARY", 0)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda: 2_000_000)
+    monkeypatch.setattr(memory_limit, "ORDINARY", 0)
 
 
 def test_some_memory_is_free_and_a_container_leaves_less(tmp_path, monkeypatch):
@@ -30,14 +30,14 @@ def test_some_memory_is_free_and_a_container_leaves_less(tmp_path, monkeypatch):
     assert free > 2**20
     for name, text in (("max", "9000000"), ("current", "5000000"), ("stat", "anon 1\ninactive_file 1000\n")):
         (tmp_path / f"memory.{name}").write_text(text)
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory_limit, "CGROUP", tmp_path)
     assert free_memory() == 4_001_000
     (tmp_path / "memory.max").write_text("max")
     assert free_memory() > 2**20
 
 
 def test_where_nothing_tells_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: None)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda: None)
     refuse_larger(10**18, "this takes", "try less")
 
 
@@ -56,7 +56,7 @@ def test_weights_are_counted_without_being_made(run):
     assert torch.equal(torch.get_rng_state(), before)
     made = build_network(run)
     assert counted == sum(tensor.numel() for tensor in (*made.parameters(), *made.buffers()))
-    assert counted < memory._most_weights(run)
+    assert counted < memory_limit._most_weights(run)
 
 
 @pytest.mark.usefixtures("little")
@@ -76,7 +76,7 @@ def test_a_batch_too_large_is_refused_and_asking_changes_nothing(tmp_path, monke
     train(run, tmp_path / "asked")
     ends = [checkpoints.load(tmp_path / name / "checkpoints" / "last").tensors for name in ("unasked", "asked")]
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
-    monkeypatch.setattr(memory, "free_memory", lambda: 100_000)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda: 100_000)
     with pytest.raises(TooLargeError, match=r"a step of train\.batch_size 8 takes at least .* try a smaller one"):
         train(run, tmp_path / "refused")
     assert not (tmp_path / "refused").exists()
@@ -98,6 +98,6 @@ def test_a_model_too_large_to_predict_with_is_a_sentence_and_exit_code_2(tiny_ru
 
 
 def test_a_file_of_weights_too_large_is_refused_unread(tiny_run, monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 1000)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda: 1000)
     with pytest.raises(TooLargeError, match=r"safetensors takes at least .* of memory, and 0\.0 MB are free"):
         load_model(str(tiny_run))
