@@ -156,7 +156,13 @@ def _smiles_column(path: Path, names: Sequence[str]) -> int:
         return smiles_column(path, names, None)
     except SourceError as error:
         # Its own message names an option of `data prepare`.
-        raise ValueError(f"{path} has no column smiles, only {', '.join(names) or 'none'}") from error
+        there = ", ".join(_printable(name) for name in names) or "none"
+        raise ValueError(f"{path} has no column smiles, only {there}") from error
+
+
+def _printable(name: str) -> str:
+    """Of a file that is no text, the names of columns may be anything."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def _split_column(names: Sequence[str]) -> int | None:

@@ -66,7 +66,8 @@ def read_table(path: Path) -> TableFile:
     try:
         table = READERS[suffix](path)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+        fault = f"{error.reason} at byte {error.start}"
+        raise ValueError(f"{path} is not UTF-8 text ({fault}): save it as UTF-8, Excel's CSV UTF-8") from error
     # Two columns of one name are a KeyError.
     except (OSError, KeyError, pa.ArrowException) as error:
         raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
@@ -85,9 +86,20 @@ def parsed(value: Any, field: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
+        if "..." in value:
+            detail = "numpy has written ... for a part of it: write lists, by tolist()"
+            raise RowError("unreadable JSON", field, detail) from error
         with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-            return _plain(ast.literal_eval(value.strip()))
+            return _plain(ast.literal_eval(_with_commas(value.strip())))
         raise RowError("unreadable JSON", field, f"the JSON cannot be read: {error}") from error
+
+
+def _with_commas(text: str) -> str:
+    """What numpy prints of an array, as Python writes a list: without commas ['a' 'b'] would be one text."""
+    return text if "," in text else BETWEEN_ELEMENTS.sub(", ", text)
+
+
+BETWEEN_ELEMENTS = re.compile(r"""(?<=[\d.'"\]])\s+(?=[\d.'"\[+-])""")
 
 
 def _plain(value: Any) -> Any:
@@ -106,6 +118,11 @@ def _parquet(path: Path) -> TableFile:
 
 def _json(path: Path) -> TableFile:
     """Objects, one a line, or all of them in one list."""
+    if _is_one_object(path):
+        raise ValueError(
+            f"{path} is one object, and a table is a list of objects, one a row: pandas writes it by "
+            'to_json(orient="records")'
+        )
     listed = _json_list(path)
     rows: list[Row | RowError] = []
     numbers: list[int] = []
@@ -140,12 +157,23 @@ def _begins_list(start: str) -> bool:
 
 
 def is_json_table(path: Path) -> bool:
-    """Whether a .json file is a list of rows, not settings or a model."""
+    """Whether a .json file is a list of rows, or means to be one, not settings or a model."""
     try:
         with path.open(encoding=_encoding(path), errors="replace") as file:
-            return _begins_list(file.read(2**10))
+            return _begins_list(file.read(2**10)) or _is_one_object(path)
     except OSError:
         return False
+
+
+def _is_one_object(path: Path) -> bool:
+    """Whether a .json file is a single object with the columns of a graph, as pandas writes a frame unasked."""
+    if path.suffix.lower() != ".json":
+        return False
+    try:
+        given = json.loads(path.read_text(encoding=_encoding(path), errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(given, dict) and not {EDGES, GRAPH, SMILES}.isdisjoint(given)
 
 
 def _encoding(path: Path) -> str:
@@ -189,7 +217,8 @@ def _csv(path: Path) -> TableFile:
                     fault = f"{len(record)} cells for {len(header)} columns{hint}"
                     rows.append(RowError("wrong number of cells", "the row", fault))
                 else:
-                    rows.append({name: _cell(text) for name, text in zip(header, record, strict=True)})
+                    cells = zip(header, record, strict=True)
+                    rows.append({name: _cell(text, separator == ";") for name, text in cells})
     finally:
         csv.field_size_limit(before)
     return TableFile(path, header, rows, list(range(1, len(rows) + 1)))
@@ -211,11 +240,19 @@ def _records(path: Path, lines: Iterable[str], separator: str) -> Iterator[list[
         begun, row = reader.line_num + 1, row + 1
 
 
-def _cell(text: str) -> Any:
-    """A number, nothing, or text; lists and objects stay text until somebody asks for them."""
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def _cell(text: str, commas: bool) -> Any:
+    """A number, nothing, or text; lists and objects stay text until somebody asks for them.
+
+    commas: whether decimals may be written with one, as they are where cells are told apart by semicolons.
+    """
     plain = text.strip()
     if not plain:
         return None
+    if commas and DECIMAL_COMMA.fullmatch(plain):
+        plain = plain.replace(",", ".")
     try:
         return int(plain) if plain.lstrip("+-").isdigit() else float(plain)
     except ValueError:
@@ -284,7 +321,8 @@ def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -
     near = [name for name in every if name.lower() in (NODES, EDGES, GRAPH, SMILES)]
     hint = f"; call {', '.join(near)} {', '.join(map(str.lower, near))}" if near else ""
     raise ValueError(
-        f"{where} has no graph: columns {NODES} and {EDGES}, or {GRAPH}, or {SMILES}, are missing; {there}{hint}"
+        f"{where} has no graph: columns {NODES} and {EDGES}, or {GRAPH}, or {SMILES}, are missing; {there}{hint} "
+        "(a row is an input with its whole graph; molecules to learn from have a column smiles)"
     )
 
 
@@ -325,15 +363,15 @@ def _listed(nodes: Any, edges: Any, attributes: Any) -> Graph:
             raise RowError("too large", NODES, f"{_shown(nodes)} nodes, at most {MOST_UNLABELLED:,} are read")
         nodes = [UNLABELLED_NODE] * nodes
     if not isinstance(nodes, list):
-        raise RowError("not a list", NODES, f"expected a list of labels, got {_shown(nodes)}")
+        raise RowError("not a list", NODES, f'expected a list of labels, as ["a", "b"], got {_shown(nodes)}')
     labels = [_label(label, NODES, f"label {at}") for at, label in enumerate(nodes)]
     if not isinstance(edges, list):
-        raise RowError("not a list", EDGES, f"expected a list of pairs, got {_shown(edges)}")
+        raise RowError("not a list", EDGES, f"expected a list of pairs, as [[0, 1], [1, 2]], got {_shown(edges)}")
     labelled: dict[tuple[int, int], str] = {}
     for at, edge in enumerate(edges):
         if not isinstance(edge, list | tuple) or len(edge) not in (2, 3):
             raise RowError("not a pair", EDGES, f"edge {at} must be [i, j] or [i, j, label], got {_shown(edge)}")
-        first, second = (_index(node, len(labels), at) for node in edge[:2])
+        first, second = (_index(node, labels, at) for node in edge[:2])
         label = UNLABELLED_EDGE if len(edge) == 2 else _label(edge[2], EDGES, f"the label of edge {at}")
         _refuse_loop(first, second, at, EDGES)
         _add(labelled, (min(first, second), max(first, second)), label, at, EDGES)
@@ -451,18 +489,22 @@ def _add(labelled: dict[Any, str], pair: Any, label: str, at: int, field: str) -
 
 def _refuse_loop(first: Any, second: Any, at: int, field: str) -> None:
     if first == second:
-        raise RowError("self-loop", field, f"edge {at} joins node {first} to itself")
+        detail = f"edge {at} joins node {first} to itself, and only graphs without such edges can be predicted"
+        raise RowError("self-loop", field, detail)
 
 
-def _index(node: Any, size: int, at: int) -> int:
+def _index(node: Any, labels: Sequence[str], at: int) -> int:
+    """Of a node that an edge names by its index, or by its label where no other node has that."""
     if isinstance(node, float) and node.is_integer():
         node = int(node)
+    if isinstance(node, str) and labels.count(node) == 1:
+        return labels.index(node)
     if not isinstance(node, int) or isinstance(node, bool):
-        raise RowError(
-            "not an index", EDGES, f"edge {at} must name nodes by their index, from 0, got {_shown(node)}"
-        )
-    if not 0 <= node < size:
-        detail = f"edge {at} names node {node}, the graph has {size}, counted from 0"
+        alike = labels.count(node) if isinstance(node, str) else 0
+        why = f"{_shown(node)}, which is the label of {alike} nodes" if alike else _shown(node)
+        raise RowError("not an index", EDGES, f"edge {at} must name nodes by their index, from 0, got {why}")
+    if not 0 <= node < len(labels):
+        detail = f"edge {at} names node {node}, the graph has {len(labels)}, counted from 0"
         raise RowError("index out of range", EDGES, detail)
     return node
 
@@ -471,7 +513,9 @@ def _label(label: Any, field: str, what: str) -> str:
     if isinstance(label, float) and math.isnan(label):
         raise RowError("NaN", field, f"{what} is NaN")
     if isinstance(label, bool) or not isinstance(label, str | int | float):
-        raise RowError("not a label", field, f"{what} must be text or a number, got {_shown(label)}")
+        objects = isinstance(label, Mapping)
+        hint = f" (nodes that are objects go into a column {GRAPH}, with their edges)" if objects else ""
+        raise RowError("not a label", field, f"{what} must be text or a number, got {_shown(label)}{hint}")
     return str(label)
 
 

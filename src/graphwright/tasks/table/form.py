@@ -362,8 +362,10 @@ def _kind(rows: Sequence[Row], name: str, where: object) -> tuple[InputKind, int
     shapes = Counter(_shape(row.get(name), name) for row in rows)
     known = Counter({shape: count for shape, count in shapes.items() if shape[0] not in ("nothing", "unreadable")})
     if not known:
+        fault = next((said for row in rows if (said := _unreadable(row.get(name), name))), None)
+        held = "nothing" if fault is None else f"nothing that can be read ({fault})"
         raise ValueError(
-            f"{where}: column {name} holds nothing in the training rows; leave it out with --task.inputs"
+            f"{where}: column {name} holds {held} in the training rows; leave it out with --task.inputs"
         )
     kinds: Counter[str] = Counter()
     for (sort, _), count in known.items():
@@ -421,6 +423,15 @@ def _is_smiles(text: str) -> bool:
     except MoleculeError:
         return False
     return True
+
+
+def _unreadable(value: Any, name: str) -> str | None:
+    """What is wrong with a cell that is not even a value."""
+    try:
+        parsed(value, name)
+    except RowError as error:
+        return error.detail
+    return None
 
 
 def _shape(value: Any, name: str) -> tuple[str, int]:

@@ -88,6 +88,8 @@ def _opened(value: Any, name: str, beside: Path | None) -> Image:
         raise RowError("a path", name, "give the picture itself: paths are not followed here")
     path = beside / Path(value)
     if not path.is_file():
+        path = beside / str(value).replace("\\", "/")  # a table that was written on Windows
+    if not path.is_file():
         raise RowError("no such picture", name, f"there is no file {path}")
     return _read(path, name, str(path))
 

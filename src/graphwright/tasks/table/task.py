@@ -19,10 +19,10 @@ from graphwright.graphs.molecules import BONDS, is_molecule, smiles_from_graph
 from graphwright.models import Inputs, SetInputs, SpectrumInputs
 from graphwright.settings import CONFIG, CORES, DataSettings, InputForm, Model, Override, SettingsError, SlotKind
 from graphwright.tasks.likeness import Likeness
-from graphwright.tasks.page import Case, Ion, ShownInput, TaskPage
-from graphwright.tasks.spectra.task import draw_spectrum
+from graphwright.tasks.page import UNSEEN, Case, Ion, ShownInput, TaskPage, Wish
+from graphwright.tasks.spectra.task import PEAK_COLUMNS, draw_spectrum
 from graphwright.tasks.split import SPLITS, Split
-from graphwright.tasks.table.file import EDGES, GRAPH, SMILES, Row, RowError, is_json_table, read_table
+from graphwright.tasks.table.file import EDGES, GRAPH, SMILES, Row, RowError, is_json_table
 from graphwright.tasks.table.form import (
     CONDITIONS,
     Form,
@@ -34,6 +34,7 @@ from graphwright.tasks.table.form import (
 )
 from graphwright.tasks.table.pictures import PICTURE_FILES
 from graphwright.tasks.table.understood import (
+    LoneRows,
     Owners,
     TableDataset,
     TableSample,
@@ -43,6 +44,7 @@ from graphwright.tasks.table.understood import (
     name_of,
     named_vocabulary,
     rejection,
+    table_at,
     understand,
 )
 from graphwright.tasks.task import (
@@ -63,9 +65,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TableInput:
-    """An input that has been read already."""
+    """An input that has been read already. place: of its row in the file, from 0, if it comes from one."""
 
     value: Value
+    place: int | None = None
 
 
 LINES = (".jsonl", ".ndjson")
@@ -107,8 +110,8 @@ class Table(Task):
         suffix = path.suffix.lower()
         if suffix not in TABLE_FILES:
             return None
-        # No other task takes lines of JSON: what such a file lacks, the table's reader says best.
-        is_table = suffix in LINES or _is_table(path)
+        # No other task takes lines of JSON, or tables without SMILES: what they lack, this one's reader says best.
+        is_table = suffix in LINES or _is_table(path) or _is_nobodys(path)
         return DataSettings((*TABLE_SETTINGS, Override("task.data", source))) if is_table else None
 
     @property
@@ -206,6 +209,10 @@ class Table(Task):
             known = self.resolved()
         return TableDataset(understand(known, path), "test", limit)
 
+    def lone_rows(self, path: Path) -> LoneRows:
+        """Of a file, rows that are read one by one."""
+        return LoneRows.of(path, self.form, self.vocabulary, self.capacity)
+
     @property
     def input_form(self) -> InputForm:
         return self.form.input_form
@@ -270,7 +277,7 @@ class Table(Task):
     def read_rows(self, path: Path, beside: Path | None) -> Iterator[NamedInput | BadInput]:
         """The inputs of a table's rows; beside: where relative paths of pictures begin, None: not followed."""
         try:
-            file = read_table(path)
+            file = table_at(path)
         except ValueError as error:
             yield BadInput(str(error))
             return
@@ -280,17 +287,19 @@ class Table(Task):
             there = ", ".join(file.columns)
             yield BadInput(f"{path} has no column {missing[0]}, which the model reads; it has {there}")
             return
-        for row, number in zip(file.rows, file.numbers, strict=True):
+        for place, (row, number) in enumerate(zip(file.rows, file.numbers, strict=True)):
             if isinstance(row, RowError):
                 yield BadInput(rejection(path, number, row).detail)
                 continue
             name = name_of(row, number)
             stem, where = f"{path.stem}-{_in_a_name(name)}", f"{path}, row {number}"
-            yield self._named(row, f"{path}:{name}", stem, beside, where)
+            yield self._named(row, f"{path}:{name}", stem, beside, where, place)
 
-    def _named(self, row: Row, name: str, stem: str, beside: Path | None, where: str) -> NamedInput | BadInput:
+    def _named(
+        self, row: Row, name: str, stem: str, beside: Path | None, where: str, place: int | None = None
+    ) -> NamedInput | BadInput:
         try:
-            return NamedInput(name, stem, TableInput(self.form.read(row, beside)))
+            return NamedInput(name, stem, TableInput(self.form.read(row, beside), place))
         except RowError as error:
             return BadInput(f"{where}, {error}")
 
@@ -385,6 +394,13 @@ def _is_table(path: Path) -> bool:
     return any(wanted <= columns for wanted in TABLE_TARGETS)
 
 
+def _is_nobodys(path: Path) -> bool:
+    """Whether a file has columns, and none that a task of molecules or spectra learns from."""
+    columns = set() if path.suffix.lower() == ".json" else columns_of(path, None)
+    others = columns >= PEAK_COLUMNS or any("smiles" in name.lower() for name in columns)
+    return bool(columns) and not others
+
+
 def _keys(path: Path) -> set[str]:
     """Columns of the first line of a JSONL file."""
     try:
@@ -431,7 +447,8 @@ def choose(table: Table) -> Choice:
     while batch > SMALLEST_BATCH and 8 * batch > rows:
         batch //= 2
     slots = _slots(data)
-    numbers = data.vocabulary.attribute_names
+    numbers, unused = data.vocabulary.attribute_names, data.unused()
+    hint = " (labels are read from the field label)" if any("' " in each for each in unused) else ""
     values = {
         "model.encoder": data.form.encoder,
         "model.slots": slots.value,
@@ -453,6 +470,7 @@ def choose(table: Table) -> Choice:
         *([TOKENS_ARE_SLOTS] if slots is SlotKind.TOKENS else []),
         *([f"owners  {OWNED[data.owners]}"] if slots is SlotKind.TOKENS and data.owners is Owners.ORDER else []),
         f"model   width {width} and batches of {batch}, for {rows:,} training rows",
+        *([f"not used  {_listed(unused)}{hint}"] if unused else []),
         *_faults(data),
     ]
     return Choice(tuple(Override(key, value) for key, value in values.items()), tuple(lines))
@@ -528,12 +546,25 @@ class TablePage(TaskPage[Table]):
     def _placed(self, case: Case) -> Case:
         return case if case.truth is None else replace(case, positions=self.where(case.truth))
 
+    def example(self, number: int, wish: Wish) -> Case:  # noqa: ARG002
+        """A row of the test split: it alone is read, for a file may have many, and pictures beside it."""
+        path = Path(self.task.settings.data)
+        rows = self.task.lone_rows(path)
+        places = rows.of_split("test")[:UNSEEN]
+        first = number % max(1, len(places))
+        read = (rows.sample(place) for place in (*places[first:], *places[:first]))
+        sample = next((each for each in read if isinstance(each, TableSample)), None)
+        if sample is None:
+            raise ValueError(f"{path} has no usable test row to take as an example.")
+        return self.sample_case(sample, f"row {sample.row} of {path.name}, of its test split")
+
     def _truth(self, chosen: NamedInput, path: Path) -> Graph | None:
-        if self.task.form.has_pictures:  # whose rows would be read with the files that they name
+        """The graph of the row that an input comes from, if it has one that the model can know."""
+        given: TableInput = chosen.value
+        if given.place is None:
             return None
         try:
-            samples = self.task.data_from(path)
+            sample = self.task.lone_rows(path).sample(given.place, given.value)
         except ValueError:  # inputs alone
             return None
-        rows = (samples[at] for at in range(len(samples)))
-        return next((row.graph for row in rows if f"{path}:{row.name}" == chosen.name), None)
+        return sample.graph if isinstance(sample, TableSample) else None

@@ -33,6 +33,7 @@ from graphwright.tasks.table.file import (
     Row,
     RowError,
     TableFile,
+    parsed,
     read_table,
     target_columns,
     target_of,
@@ -46,6 +47,8 @@ TARGETS = (NODES, EDGES, GRAPH, ATTRIBUTES, SMILES, DIRECTED, SPLIT, ID)
 """Columns that are no input unless `task.inputs` says so."""
 NAMELESS = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 """What a column is called that nobody named: pandas writes the numbers of the rows there."""
+DECIMAL = re.compile(r"-?\d+\.\d+(e[+-]?\d+)?|-?\d+e-\d+")
+"""What a number becomes as a label, if it is not a whole one."""
 NEEDED: dict[Split, int] = {"train": 20, "validation": 2, "test": 0}
 """Rows without which there is no training; test rows are for evaluation alone."""
 MOST_NODES = 250
@@ -164,18 +167,35 @@ class Understood:
 def understand(settings: TableTask, path: Path | None = None) -> Understood:
     """The settings' file, or another one, all of whose rows are test rows."""
     where = Path(settings.data) if path is None else path
-    status = where.stat() if where.is_file() else None
-    stamp = (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
     try:
-        return _understood(settings, where, path is not None, stamp)
+        return _understood(settings, where, path is not None, _stamp(where))
     except RecursionError as error:
         raise ValueError(f"{where}: its JSON is nested too deeply") from error
 
 
+Stamp = tuple[int, int]
+"""Size and time of a file: another one is another state."""
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat() if path.is_file() else None
+    return (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
+
+
+def table_at(path: Path) -> TableFile:
+    """The rows of a file, which is read once as long as it does not change."""
+    return _read_once(path, _stamp(path))
+
+
 @lru_cache(maxsize=8)
-def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, int]) -> Understood:  # noqa: ARG001
+def _read_once(path: Path, stamp: Stamp) -> TableFile:  # noqa: ARG001
+    return read_table(path)
+
+
+@lru_cache(maxsize=8)
+def _understood(settings: TableTask, path: Path, whole: bool, stamp: Stamp) -> Understood:
     """Once for every state of the file: a run asks for its splits one by one."""
-    file = read_table(path)
+    file = _read_once(path, stamp)
     inputs = input_columns(settings, file)
     target = target_columns(file.columns, inputs, path)
     by_column = SPLIT in file.columns and not whole
@@ -183,6 +203,7 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
         "test" if whole else _split(row, number, by_column)
         for row, number in zip(file.rows, file.numbers, strict=True)
     ]
+    _refuse_edge_index(file, target)
     graphs = [_graph(row, target) for row in file.rows]
     training = [
         (row, graph)
@@ -225,6 +246,43 @@ def _understood(settings: TableTask, path: Path, whole: bool, stamp: tuple[int, 
         rejected[None if isinstance(split, RowError) else split].append(rejection(path, number, fault))
     owners = _owners(settings, form, samples["train"], path)
     return Understood(file, form, vocabulary, capacity, target, by_column, owners, samples, rejected)
+
+
+@dataclass(frozen=True, eq=False)
+class LoneRows:
+    """The rows of a file, each read alone when it is asked for: what all training rows say is known already."""
+
+    file: TableFile
+    form: Form
+    vocabulary: Vocabulary
+    capacity: int
+    target: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: Path, form: Form, vocabulary: Vocabulary, capacity: int) -> LoneRows:
+        """A ValueError where it is no table, or has no graphs."""
+        file = table_at(path)
+        return cls(file, form, vocabulary, capacity, target_columns(file.columns, form.columns, path))
+
+    def of_split(self, split: Split) -> list[int]:
+        """Places of its rows in the file, usable or not."""
+        by_column = SPLIT in self.file.columns
+        rows = zip(self.file.rows, self.file.numbers, strict=True)
+        return [at for at, (row, number) in enumerate(rows) if _split(row, number, by_column) == split]
+
+    def sample(self, at: int, value: Value | None = None) -> TableSample | RowError:
+        """What the row at a place says, or what is wrong with it. value: its input, where that was read before."""
+        row = self.file.rows[at]
+        graph = _graph(row, self.target)
+        if isinstance(row, RowError):
+            return row
+        if isinstance(graph, RowError):
+            return graph
+        read = _value(row, self.form, self.file.path.parent) if value is None else value
+        if isinstance(read, RowError):
+            return read
+        number = self.file.numbers[at]
+        return _sample(row, number, graph, read, self.vocabulary, self.capacity, self.target)
 
 
 def _owners(settings: TableTask, form: Form, training: Sequence[TableSample], path: Path) -> Owners:
@@ -295,6 +353,35 @@ def _graph(row: Row | RowError, target: Sequence[str]) -> Graph | RowError:
         return error
 
 
+def _refuse_edge_index(file: TableFile, target: Sequence[str]) -> None:
+    """A ValueError where edges are given as two lists, of their first and of their second ends.
+
+    With two edges a row alone cannot tell: all rows together do.
+    """
+    if EDGES not in target:
+        return
+    shapes = {shape for row in file.rows if (shape := _shape_of_edges(row)) is not None}
+    halves = [shape[0] for shape in shapes if len(shape) == 2 and shape[0] == shape[1]]
+    if len(halves) == len(shapes) and max(halves, default=0) > LONGEST_EDGE:
+        raise ValueError(
+            f"{file.path}: {EDGES} are two lists of ends in every row, as PyTorch Geometric's edge_index: an edge "
+            "is a pair, as [[0, 1], [1, 2]]; list(zip(*edge_index)) gives pairs"
+        )
+
+
+LONGEST_EDGE = 3
+"""Entries: two ends and a label."""
+
+
+def _shape_of_edges(row: Row | RowError) -> tuple[int, ...] | None:
+    """How many entries every edge of a row has; None where there is no list, which is told elsewhere."""
+    try:
+        given = None if isinstance(row, RowError) else parsed(row.get(EDGES), EDGES)
+    except RowError:
+        return None
+    return tuple(len(each) if isinstance(each, list) else 0 for each in given) if isinstance(given, list) else None
+
+
 def _value(row: Row, form: Form, beside: Path) -> Value | RowError:
     try:
         return form.read(row, beside)
@@ -312,9 +399,23 @@ def _vocabulary(settings: TableTask, graphs: Sequence[Graph], path: Path) -> Voc
         (name for graph in graphs for name in graph.node_names),
         (name for graph in graphs for name in graph.edge_names),
     )
+    _refuse_measurements(plain.nodes, f"{path}: nodes", "numbers of a node go into its attributes")
+    _refuse_measurements(plain.edges[1:], f"{path}: edges", "weights are not predicted: leave them out")
     nodes = labels_of(settings.node_labels, "node_labels") or plain.nodes
     edges = labels_of(settings.edge_labels, "edge_labels") or plain.edges[1:]
     return Vocabulary(nodes, (plain.edges[0], *edges), _attributes(settings, graphs, path))
+
+
+FEW_NUMBERS = 20
+"""Different decimals that may be labels, such as orders of bonds."""
+
+
+def _refuse_measurements(labels: Sequence[str], what: str, instead: str) -> None:
+    """A ValueError where labels are measurements: every one would be a class of its own."""
+    decimals = [label for label in labels if DECIMAL.fullmatch(label)]
+    if len(decimals) > FEW_NUMBERS:
+        told = f"have {len(decimals):,} different numbers for labels, such as {decimals[0]}"
+        raise ValueError(f"{what} {told}; a label is one of a few, {instead}")
 
 
 def named_vocabulary(settings: TableTask) -> Vocabulary | None:

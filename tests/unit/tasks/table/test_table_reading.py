@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import networkx as nx
 import numpy as np
@@ -18,6 +19,7 @@ from graphwright.server.drawing import graph_drawing
 from graphwright.settings import load_run
 from graphwright.spectra import Origin, Spectrum, tidy_peaks
 from graphwright.tasks.molecules.fingerprint import fingerprint_batch
+from graphwright.tasks.page import Wish
 from graphwright.tasks.spectra.encoded import SpectrumTask, spectrum_batch
 from graphwright.tasks.table import Form, InputKind, Owners, Table, TableDataset, TableTask, understand
 from graphwright.testing import check_encoder, check_task
@@ -79,6 +81,79 @@ def test_parquet_jsonl_and_csv_say_the_same(tmp_path):
     assert first.form.kind is InputKind.SET
     assert first.vocabulary.nodes == ("end", "inner")
     assert first.capacity == 5
+
+
+def test_arrays_as_numpy_prints_them_are_lists(tmp_path):
+    """Without commas: Python would take the labels for one text, and the numbers for nothing."""
+    given = rows()
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerow(given[0])
+        csv.writer(file).writerows(
+            [str(np.array(cell)) if isinstance(cell, list) else cell for cell in row.values()] for row in given
+        )
+    assert "['end' 'inner' 'end']" in path.read_text()
+    other = understand(TableTask(data=str(path)))
+    plain = understand(TableTask(data=str(write_jsonl(tmp_path / "a.jsonl", given))))
+    for mine, its in zip(plain.samples["train"], other.samples["train"], strict=True):
+        assert mine.graph == its.graph
+        assert np.array_equal(mine.value, its.value)
+    shortened = [{**row, "points": str(np.zeros((2000, 2)))} for row in given]
+    said = refusal(write_jsonl(tmp_path / "b.jsonl", shortened))
+    assert "column points holds nothing that can be read (numpy has written ... for a part of it" in said
+
+
+def test_a_spreadsheet_with_decimal_commas(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x;y;nodes;edges\n" + "".join(f'{at},25;-0,5;["a", "b"];[[0, 1]]\n' for at in range(60)))
+    found = understand(TableTask(data=str(path)))
+    assert not found.all_rejected()
+    assert found.form.raw(found.samples["train"][0].value).tolist() == pytest.approx([0.25, -0.5], abs=1e-4)
+    path.write_bytes('x,nodes,edges\n1,"[""grün""]",[]\n'.encode("cp1252"))
+    assert "is not UTF-8 text" in refusal(path)
+    assert "save it as UTF-8" in refusal(path)
+
+
+def test_edges_may_name_nodes_by_labels_that_are_told_apart(tmp_path):
+    named = rows(
+        60, lambda _: {"nodes": ["tank", "pump", "valve"], "edges": [["tank", "pump"], ["pump", "valve"]]}
+    )
+    named[7] |= {"nodes": ["tank", "pump", "pump"]}
+    own = table(write_jsonl(tmp_path / "a.jsonl", named))
+    assert own.data("train")[0].graph.edges.tolist() == [[0, 1], [1, 2]]
+    (only,) = own.rejections()
+    assert only.detail.endswith(
+        "edge 0 must name nodes by their index, from 0, got 'pump', which is the label of 2 nodes"
+    )
+
+
+def test_measurements_are_no_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.jsonl"
+    weighted = rows(60, lambda _: {"edges": [[0, 1, float(rng.random())], [1, 2, float(rng.random())]]})
+    said = refusal(write_jsonl(path, weighted))
+    assert "edges have 80 different numbers for labels" in said
+    assert "weights are not predicted: leave them out" in said
+    sized = rows(60, lambda at: {"nodes": rng.random(3 + at % 3).tolist()})
+    assert "numbers of a node go into its attributes" in refusal(write_jsonl(path, sized))
+    orders = rows(60, lambda at: {"edges": [[0, 1, 1.5], [1, 2, at % 2]]})
+    assert table(write_jsonl(path, orders)).vocabulary.edges[1:] == ("0", "1", "1.5")
+
+
+def test_edges_as_two_lists_of_ends_are_refused(tmp_path):
+    """Also where some rows have two edges, and could be taken for pairs."""
+    path = tmp_path / "a.jsonl"
+    turned = [row | {"edges": [list(ends) for ends in zip(*row["edges"], strict=True)]} for row in rows()]
+    assert min(len(row["edges"][0]) for row in turned) == 2
+    assert "edges are two lists of ends in every row" in refusal(write_jsonl(path, turned))
+    pairs = rows(60, lambda _: {"edges": [[0, 1], [1, 2]]})
+    assert not table(write_jsonl(path, pairs)).rejections()
+
+
+def test_what_nothing_is_made_of_is_told_before_training(tmp_path):
+    colored = linked(lambda _, node: {"color": f"c{node % 2}"})
+    lines = table(write_jsonl(tmp_path / "a.jsonl", colored)).choice().lines
+    assert "not used  nodes' color (labels are read from the field label)" in lines
 
 
 @pytest.mark.parametrize("key", ["links", "edges"])
@@ -225,6 +300,16 @@ def test_what_a_file_lacks_is_said(tmp_path):
     assert "no training row has usable numbers in points; the first: points: the value is infinite" in refusal(
         write_jsonl(path, huge)
     )
+    (tmp_path / "a.csv").write_text("graph_id,source,target\n1,0,1\n")
+    assert Table.settings_for(str(tmp_path / "a.csv")) is not None
+    assert "(a row is an input with its whole graph" in refusal(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text("id,canonical_smiles\n1,C\n")
+    assert Table.settings_for(str(tmp_path / "b.csv")) is None
+    (tmp_path / "a.json").write_text(json.dumps({"x": {"0": 1.5}, "edges": {"0": [[0, 1]]}}))
+    assert Table.settings_for(str(tmp_path / "a.json")) is not None
+    assert 'to_json(orient="records")' in refusal(tmp_path / "a.json")
+    objects = rows(60, lambda _: {"nodes": [{"id": 0, "label": "a"}], "edges": []})
+    assert "nodes that are objects go into a column graph" in refusal(write_jsonl(path, objects))
     assert "has no input column" in refusal(write_jsonl(path, without("points")))
     for column in ("graph", "smiles_target"):
         both = rows(60, lambda _, column=column: {column: "C"})
@@ -492,6 +577,9 @@ def test_pictures_of_any_size_and_mode_become_squares(tmp_path, stored):
 def test_pictures_in_hand_and_pictures_that_cannot_be_read(tmp_path):
     given = picture_rows(tmp_path / "pairs")
     given[3]["picture"], given[10]["picture"] = "none.png", "torn.png"
+    (tmp_path / "pairs" / "sub").mkdir()
+    shutil.copy(tmp_path / "pairs" / "wide.png", tmp_path / "pairs" / "sub")
+    given[2]["picture"] = "sub\\wide.png"  # as Windows has it
     (tmp_path / "pairs" / "torn.png").write_bytes(b"no picture")
     own = table(write_jsonl(tmp_path / "pairs" / "a.jsonl", given))
     missing, torn = own.rejections()
@@ -521,6 +609,35 @@ def test_pictures_in_hand_and_pictures_that_cannot_be_read(tmp_path):
     digest = own.data("train").digest()
     Image.new("RGB", (20, 10)).save(file)
     assert table(write_jsonl(tmp_path / "pairs" / "a.jsonl", [*given])).data("train").digest() != digest
+
+
+def test_an_example_of_the_page_reads_its_own_row_alone(tmp_path):
+    given = picture_rows(tmp_path / "pairs")
+    path = write_jsonl(tmp_path / "pairs" / "a.jsonl", given)
+    known = Table(table(path).resolved())
+    last = max(at for at, row in enumerate(given) if row["split"] == "test")
+    spoilt = [row if at == last else row | {"picture": "gone.png"} for at, row in enumerate(given)]
+    write_jsonl(path, spoilt)
+    for number in (0, 3, 10**6):  # whichever is asked for, the next that can be used
+        example = known.page.example(number, Wish())
+        assert example.shown.name == f"row {last + 1} of a.jsonl, of its test split"
+        assert example.truth.node_names == given[last]["nodes"]
+    write_jsonl(path, [row | {"picture": "gone.png"} for row in given])
+    with pytest.raises(ValueError, match="has no usable test row to take as an example"):
+        known.page.example(0, Wish())
+
+
+def test_the_truth_of_a_row_of_a_file_is_its_own(tmp_path):
+    """By its place: people's ids are not always different."""
+    own = table(write_jsonl(tmp_path / "a.jsonl", rows()))
+    alike = [row | {"id": "same"} for row in rows(3)]
+    alike[1] |= {"edges": None}
+    asked = write_jsonl(tmp_path / "asked.jsonl", alike)
+    truths = [own.page.case(each, "a row", asked).truth for each in own.page.inputs(asked, "")]
+    assert truths[1] is None
+    assert [truth.node_names for truth in (truths[0], truths[2])] == [alike[0]["nodes"], alike[2]["nodes"]]
+    inputs = write_jsonl(tmp_path / "inputs.jsonl", [{"points": row["points"]} for row in alike])
+    assert [own.page.case(each, "a row", inputs).truth for each in own.page.inputs(inputs, "")] == [None] * 3
 
 
 def test_a_folder_of_pictures_with_a_table_is_data(tmp_path):
