@@ -19,7 +19,7 @@ GYM = (
     [
         ("MassSpecGym.tsv", GYM.encode() + b"\n"),
         ("quoted.tsv", b"\xef\xbb\xbf" + b"\t".join(b'"%s"' % c.encode() for c in GYM.split("\t")) + b"\r\n"),
-        ("MassSpecGym.tsv.gz", gzip.compress(GYM.encode() + b"\n1\t2\n")),
+        ("MassSpecGym.tsv.gz", gzip.compress(GYM.encode() + b"\n1\t2\n", mtime=0)),
         ("library.msp", b"Name: x\n"),
         ("library.MGF.gz", b""),
     ],
@@ -36,8 +36,8 @@ def test_spectra_are_for_scaffolds(tmp_path, name, content):
     ("name", "content"),
     [
         ("molecules.tsv", b"smiles\tname\nC\tmethane\n"),
-        ("molecules.tsv.gz", gzip.compress(b"smiles\nmzs\tintensities\n")),
-        ("damaged.tsv", gzip.compress(GYM.encode() * 99)[:30]),
+        ("molecules.tsv.gz", gzip.compress(b"smiles\nmzs\tintensities\n", mtime=0)),
+        ("damaged.tsv", gzip.compress(GYM.encode() * 99, mtime=0)[:30]),
         ("empty.tsv", b""),
         ("damaged.parquet", b"PAR1"),
         ("molecules.smi", b"C\n"),
