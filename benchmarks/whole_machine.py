@@ -97,11 +97,16 @@ def _samples_per_second(preset: str, options: Sequence[str]) -> float:
         done = subprocess.run(_command(preset, out, [*short, *options]), capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{preset} could not be trained: {done.stderr.strip()}")
-        seconds: list[float] = [
-            record["seconds"] for record in read_log(out / "log.jsonl") if VALIDATION not in record
-        ]
-    batch = load_run(preset, _overrides(options)).train.batch_size
-    return batch * (steps - LOG_EVERY) / (seconds[-1] - seconds[0])
+        rate = steps_per_second(out)
+    return load_run(preset, _overrides(options)).train.batch_size * rate
+
+
+def steps_per_second(folder: Path) -> float:
+    """Of a run with a log line for every `LOG_EVERY` steps, its first ones and its validation left out."""
+    records = [record for record in read_log(folder / "log.jsonl") if VALIDATION not in record]
+    steps: int = records[-1]["step"] - records[0]["step"]
+    seconds: float = records[-1]["seconds"] - records[0]["seconds"]
+    return steps / seconds
 
 
 def _overrides(options: Sequence[str]) -> list[Override]:
