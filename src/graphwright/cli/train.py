@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import shlex
 import shutil
@@ -216,8 +215,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError(
             "name a preset, a YAML file or a run's folder; `graphwright train --list` shows the presets"
         )
-    # Fabric's banner of processes that it starts is no news to a person.
-    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     if arguments.dry_run:
         print("\n".join(dry_run(chosen(arguments.source, arguments.overrides).run)))
         return DONE

@@ -19,9 +19,11 @@ from graphwright.files import write_json
 from graphwright.inference import evaluate_predictor
 from graphwright.inference.export import hardware
 from graphwright.models import inputs_to
-from graphwright.settings import Accelerator, Run
+from graphwright.settings import Accelerator, Precision, Run
 from graphwright.tasks import resolved, task_of
 from graphwright.training import build
+from graphwright.training.assembly import training_data
+from graphwright.training.processes import in_this_process
 from graphwright.training.processes import threads as torch_threads
 from graphwright.training.schedule import Budget
 
@@ -158,19 +160,17 @@ def measure_cost(run: Run) -> Cost:
     The time of a step is taken as proportional to its batch. Fresh predictions are the hardest to match and to
     compare, so this errs on the dear side.
     """
-    run = resolved(run)
-    task = task_of(run.task)
-    data = task.data("train")
-    device = _device(run)
+    run = resolved(in_this_process(run))
+    task, data, device = task_of(run.task), training_data(run), _device(run)
+    half = run.train.precision is Precision.BFLOAT16
     model = build(run).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), run.train.learning_rate)
 
     def step(size: int) -> float:
         clock = _Clock(device)
         inputs, target = data.collate([data[index % len(data), 0] for index in range(size)])
-        target = target.to(device)
-        tensors = (target.mask, target.node_labels, target.edge_labels)
-        result = model(inputs_to(inputs, device), *tensors)
+        with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            result = model(inputs_to(inputs, device), *target.to(device).tensors)
         optimizer.zero_grad(set_to_none=True)
         result.loss.backward()
         optimizer.step()

@@ -115,7 +115,7 @@ class TokenSlots(nn.Module):
         if tokens.owning is None:
             raise ValueError("slots that are tokens need an encoder whose tokens may own nodes")
         memory = self.memory(tokens.values)
-        scores = self.score(memory)[:, :, 0]
+        scores = at_least_float32(self.score(memory)[:, :, 0])
         b, k, width = memory.shape
         likeliest = scores.detach().masked_fill(~tokens.owning, -torch.inf).topk(min(k, self.kept), 1).indices
         real = tokens.owning.gather(1, likeliest)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.nn.functional import gelu
 
-from graphwright.models.arithmetic import Linear, linear
+from graphwright.models.arithmetic import Linear, attend, linear
 
 
 class Attention(nn.Module):
@@ -36,7 +36,7 @@ class Attention(nn.Module):
         else:
             (queries,) = self._split(linear(asking, weight[:width], bias[:width]), 1)
             keys, values = self._split(linear(asked, weight[width:], bias[width:]), 2)
-        seen = functional.scaled_dot_product_attention(
+        seen = attend(
             queries,
             keys,
             values,
@@ -67,7 +67,7 @@ class _FeedForward(nn.Module):
 
     def feed_forward(self, tokens: Tensor) -> Tensor:
         """(..., width) -> (..., width)."""
-        result: Tensor = self.drop(self.linear2(self.drop(functional.gelu(self.linear1(tokens)))))
+        result: Tensor = self.drop(self.linear2(self.drop(gelu(self.linear1(tokens)))))
         return result
 
 

@@ -172,8 +172,9 @@ class OptimizerKind(StrEnum):
 
 
 class Precision(StrEnum):
-    """Arithmetic of training, as Lightning Fabric names it."""
+    """Arithmetic of training, as Lightning Fabric names it, or whichever is faster here."""
 
+    AUTO = "auto"
     FLOAT32 = "32-true"
     BFLOAT16 = "bf16-mixed"
     FLOAT16 = "16-mixed"
@@ -227,7 +228,7 @@ class Train(Settings):
     averaging: Share = 0.0
     """Decay of the running mean of the predictor's weights, which is validated and shipped; 0: no mean."""
     precision: Precision = Precision.FLOAT32
-    """Arithmetic: single, or mixed with half precision."""
+    """Arithmetic: single, mixed with half precision, or auto: bf16-mixed where the device is made for it."""
     accelerator: Accelerator = Accelerator.AUTO
     """Kind of device."""
     devices: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from enum import Enum
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ from graphwright.inference.memory_limit import refuse_large_model, refuse_larger
 from graphwright.inference.model import find_model, load_model
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to, some_inputs
-from graphwright.settings import CONFIG, Clock, Run, SettingsError, Train, to_yaml
+from graphwright.settings import CONFIG, Clock, Precision, Run, SettingsError, Train, to_yaml
 from graphwright.tasks import Batches, Samples, resolve, task_of
 from graphwright.training.assembly import StepResult, build, build_network, term_names, training_data
 from graphwright.training.faulty import batch_indices, first_bad_input, leaps, usual_after
@@ -133,7 +134,8 @@ class Session:
         self.model = build(run, plan.library)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
         parts = (self.model.predictor, self.model.matcher)
-        optimizer = build_optimizer(train.optimizer, parts, train.learning_rate, train.weight_decay)
+        products = torch.bfloat16 if train.precision is Precision.BFLOAT16 else torch.float32
+        optimizer = build_optimizer(train.optimizer, parts, train.learning_rate, train.weight_decay, products)
         self._refuse_uneven_data()
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
         if self.average is not None:
@@ -561,19 +563,30 @@ def parts_of(count: int, parts: int) -> Iterator[slice]:
     yield from (slice(first, last) for first, last in pairwise(edges))
 
 
+_FABRICS: dict[Precision, Literal["32-true", "bf16-mixed", "16-mixed"]] = {
+    Precision.FLOAT32: "32-true",
+    Precision.BFLOAT16: "bf16-mixed",
+    Precision.FLOAT16: "16-mixed",
+}
+"""What Fabric calls them; which one `auto` means is decided before."""
+
+
 def _fabric(train: Train) -> Fabric:
     # Predicting and evaluating need no Lightning, and import this package too.
     try:
         from lightning.fabric import Fabric
     except ImportError as error:
         raise ImportError("training needs Lightning Fabric: pip install 'graphwright[train]'") from error
+    # Its banners, of processes that it starts and of precision, are no news to a person.
+    for name in ("lightning.fabric", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     devices = train.devices if train.devices == "auto" else int(train.devices)
     try:
         return Fabric(
             accelerator=str(train.accelerator),
             devices=devices,
             num_nodes=train.nodes,
-            precision=train.precision.value,
+            precision=_FABRICS[train.precision],
         )
     # No such device, fewer than asked for, or none that has this precision.
     except (RuntimeError, ValueError, TypeError) as error:

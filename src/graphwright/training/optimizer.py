@@ -11,7 +11,6 @@ from torch import Tensor, distributed, nn
 from torch.optim.adamw import adamw
 
 from graphwright.models import GraphPredictor
-from graphwright.models.arithmetic import linear
 from graphwright.settings import OptimizerKind
 
 MOMENTUM = 0.95
@@ -26,9 +25,13 @@ SMALLEST = 8
 
 
 def build_optimizer(
-    kind: OptimizerKind, parts: Iterable[nn.Module], rate: float, decay: float
+    kind: OptimizerKind,
+    parts: Iterable[nn.Module],
+    rate: float,
+    decay: float,
+    products: torch.dtype = torch.float32,
 ) -> torch.optim.Optimizer:
-    """The optimiser of some modules."""
+    """The optimiser of some modules; products: the precision in which it may multiply."""
     if kind is OptimizerKind.ADAMW:
         groups = [{"params": list(part.parameters())} for part in parts]
         return torch.optim.AdamW([group for group in groups if group["params"]], lr=rate, weight_decay=decay)
@@ -36,7 +39,7 @@ def build_optimizer(
     for part in parts:
         matrices, others = split_parameters(part)
         halves += [{"params": matrices, "matrices": True}, {"params": others, "matrices": False}]
-    return Muon([group for group in halves if group["params"]], rate, decay)
+    return Muon([group for group in halves if group["params"]], rate, decay, products)
 
 
 def split_parameters(module: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
@@ -65,7 +68,14 @@ class Muon(torch.optim.Optimizer):
     takes matrices of two dimensions only; it is the convolutions that gain the most.
     """
 
-    def __init__(self, groups: Sequence[dict[str, Any]], rate: float, decay: float) -> None:
+    def __init__(
+        self,
+        groups: Sequence[dict[str, Any]],
+        rate: float,
+        decay: float,
+        products: torch.dtype = torch.float32,
+    ) -> None:
+        self.products = products
         super().__init__(groups, {"lr": rate, "weight_decay": decay, "matrices": True})
 
     @torch.no_grad()
@@ -93,7 +103,7 @@ class Muon(torch.optim.Optimizer):
             assert gradient is not None
             momentum.lerp_(gradient, 1 - MOMENTUM)
             directions.append(gradient.lerp(momentum, MOMENTUM).flatten(1))
-        for parameter, step in zip(parameters, _orthogonal_together(directions), strict=True):
+        for parameter, step in zip(parameters, _orthogonal_together(directions, self.products), strict=True):
             parameter.mul_(1 - rate * decay).add_(
                 step.view_as(parameter), alpha=-rate * RMS * max(step.shape) ** 0.5
             )
@@ -124,31 +134,46 @@ class Muon(torch.optim.Optimizer):
         )
 
 
-def _orthogonal_together(matrices: list[Tensor]) -> list[Tensor]:
-    """`orthogonal` of each; processes, whose gradients are the same by now, share the work."""
-    processes = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
-    if processes == 1 or not matrices:
-        return [orthogonal(matrix) for matrix in matrices]
-    results = torch.cat([matrix.flatten() for matrix in matrices])
+def _orthogonal_together(matrices: list[Tensor], products: torch.dtype) -> list[Tensor]:
+    """`orthogonal` of each; processes, whose gradients are the same by now, share the work.
+
+    Matrices of one shape are taken together: one by one, most of the time goes into calling products.
+    """
+    shared = distributed.is_available() and distributed.is_initialized()
+    processes, rank = (distributed.get_world_size(), distributed.get_rank()) if shared else (1, 0)
+    # Every result is one process's plus zeros, the same on all of them to the last bit.
+    results = torch.cat([matrix.new_zeros(matrix.numel()) for matrix in matrices]) if matrices else torch.empty(0)
     pieces = torch.split(results, [matrix.numel() for matrix in matrices])
     parts = [piece.view_as(matrix) for piece, matrix in zip(pieces, matrices, strict=True)]
-    for index, part in enumerate(parts):
-        # Every result is one process's plus zeros, the same on all of them to the last bit.
-        part.copy_(orthogonal(part)) if index % processes == distributed.get_rank() else part.zero_()
-    distributed.all_reduce(results)
+    for shape in sorted({tuple(matrix.shape) for matrix in matrices}):
+        alike = [index for index, matrix in enumerate(matrices) if matrix.shape == shape]
+        own = alike[rank::processes]
+        if not own:
+            continue
+        steps = orthogonal(torch.stack([matrices[index] for index in own]), products)
+        for index, step in zip(own, steps, strict=True):
+            parts[index].copy_(step)
+    if processes > 1:
+        distributed.all_reduce(results)
     return parts
 
 
-def orthogonal(matrix: Tensor) -> Tensor:
-    """(m, n) near U V' of the matrix's singular value decomposition, by Newton-Schulz steps; zero for zero."""
+def orthogonal(matrices: Tensor, products: torch.dtype | None = None) -> Tensor:
+    """(..., m, n) near U V' of each matrix's singular value decomposition, by Newton-Schulz steps; zero for zero.
+
+    products: in which precision, if not the matrices' own. Singular values end anywhere between 0.7 and 1.2, so
+    that bfloat16 does.
+    """
     a, b, c = QUINTIC
-    tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.mT if tall else matrix
-    x = x / x.norm().clamp_min(torch.finfo(x.dtype).tiny ** 0.5)
+    tall = matrices.shape[-2] > matrices.shape[-1]
+    wide = (matrices.mT if tall else matrices).reshape(-1, *sorted(matrices.shape[-2:]))
+    norms = wide.flatten(1).norm(dim=1).clamp_min(torch.finfo(wide.dtype).tiny ** 0.5)
+    x = (wide / norms[:, None, None]).to(products or wide.dtype)
     for _ in range(STEPS):
-        square = linear(x, x)  # x x'
-        x = a * x + linear(b * square + c * linear(square, square), x.mT)  # a square is symmetric
-    result: Tensor = x.mT.contiguous() if tall else x
+        square = torch.bmm(x, x.mT)
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    steps = x.to(matrices.dtype)
+    result: Tensor = (steps.mT if tall else steps).reshape(matrices.shape)
     return result
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from graphwright.settings import CORES, Accelerator, Run
+from graphwright.models.arithmetic import half_is_fast
+from graphwright.settings import CORES, Accelerator, Precision, Run
 
 _PR_SET_PDEATHSIG = 1
 LEAST_BATCH = 16
@@ -48,8 +49,15 @@ def on_cores(run: Run, available: int) -> Run:
 
 
 def in_this_process(run: Run) -> Run:
-    """The run with `train.devices cores` as a program that calls `train` has it: one process, its threads."""
-    return _with(run, accelerator=Accelerator.CPU, devices="1") if run.train.devices == CORES else run
+    """The run as a program that calls `train` has it: for `train.devices cores` one process, its threads; for
+    `train.precision auto` the faster one."""
+    if run.train.devices == CORES:
+        run = _with(run, accelerator=Accelerator.CPU, devices="1")
+    if run.train.precision is Precision.AUTO:
+        on_gpu = run.train.accelerator is not Accelerator.CPU and torch.cuda.is_available()
+        fast = half_is_fast(torch.device("cuda" if on_gpu else "cpu"))
+        run = _with(run, precision=Precision.BFLOAT16 if fast else Precision.FLOAT32)
+    return run
 
 
 def _with(run: Run, **changes: object) -> Run:

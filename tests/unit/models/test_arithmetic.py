@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from graphwright.models import arithmetic as module
-from graphwright.models.arithmetic import Linear, linear
+from graphwright.models.arithmetic import Conv2d, Linear, attend, half_is_fast, linear
 
 SHAPES = [(3000, 24, 40), (1, 1000, 1200), (70_000, 16, 1), (40, 160, 160)]
 
@@ -67,8 +67,8 @@ def test_what_onednn_is_not_for_is_left_to_torch(products):
     small = tensors(5, 4, 3)
     assert torch.equal(linear(*small), functional.linear(*small))
     given = tensors(3000, 24, 40)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert linear(*given).dtype is torch.bfloat16
+    with torch.autocast("cpu", torch.float16):
+        assert linear(*given).dtype is torch.float16
     assert linear(*(value.to("meta") for value in given)).shape == (3000, 40)
     assert not products
 
@@ -81,3 +81,106 @@ def test_a_layer_has_torchs_parameters():
     assert {name: value.tolist() for name, value in ours.state_dict().items()} == {
         name: value.tolist() for name, value in theirs.state_dict().items()
     }
+
+
+def in_half():
+    return torch.autocast("cpu", torch.bfloat16)
+
+
+def relative(one, other):
+    return float((one - other).detach().norm() / other.detach().norm())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [*SHAPES, (5, 4, 3)])
+def test_under_autocast_products_are_rounded_and_everything_else_is_single(shape, bias):
+    torch.manual_seed(0)
+    given = tensors(*shape, bias=bias)
+    # The same of factors that bfloat16 can hold.
+    rounded = [value.detach().bfloat16().float().requires_grad_() for value in given[:2]] + given[2:]
+    with in_half():
+        ours = linear(*given)
+    theirs = functional.linear(*rounded)
+    direction = torch.randn_like(theirs)
+    assert ours.dtype is torch.float32
+    assert 0 < relative(ours, theirs) < 4e-3  # results are rounded once
+    found = torch.autograd.grad(ours, given, direction)
+    expected = torch.autograd.grad(theirs, rounded, direction)
+    for own, other in zip(found, expected, strict=True):
+        assert own.dtype is torch.float32
+        assert relative(own, other) < 1e-2
+    if bias:  # a sum, no product
+        torch.testing.assert_close(found[2], expected[2], atol=1e-4, rtol=1e-5)
+
+
+def test_leading_dimensions_and_strides_do_not_matter_in_half():
+    torch.manual_seed(0)
+    rows, weight = torch.randn(50, 8, 30).transpose(0, 1).requires_grad_(), torch.randn(90, 30)
+    with in_half():
+        ours = linear(rows, weight)
+    theirs = functional.linear(rows, weight)
+    assert ours.shape == (8, 50, 90)
+    assert relative(ours, theirs) < 1e-2
+    direction = torch.randn(8, 90, 50).mT
+    (own,), (other,) = (torch.autograd.grad(one, [rows], direction) for one in (ours, theirs))
+    assert relative(own, other) < 1e-2
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 1, 1), (5, 2, 2), (2, 2, 0)])
+def test_a_convolution_in_half_is_torchs_but_for_rounding(kernel, stride, padding, bias):
+    torch.manual_seed(0)
+    layer = Conv2d(6, 9, kernel, stride=stride, padding=padding, bias=bias)
+    pictures = torch.randn(4, 6, 12, 12).contiguous(memory_format=torch.channels_last).requires_grad_()
+    theirs = layer(pictures)
+    with in_half():
+        ours = layer(pictures)
+    assert ours.dtype is torch.float32
+    assert 0 < relative(ours, theirs) < 1e-2
+    direction = torch.randn_like(theirs)
+    wanted = [pictures, *layer.parameters()]
+    found, expected = (torch.autograd.grad(one, wanted, direction) for one in (ours, theirs))
+    for own, other in zip(found, expected, strict=True):
+        assert own.dtype is torch.float32
+        assert relative(own, other) < 1e-2
+
+
+def test_without_autocast_a_convolution_is_torchs_to_the_last_bit():
+    torch.manual_seed(0)
+    ours = Conv2d(3, 8, 3, padding=1)
+    theirs = torch.nn.Conv2d(3, 8, 3, padding=1)
+    theirs.load_state_dict(ours.state_dict())
+    pictures = torch.randn(2, 3, 8, 8)
+    assert torch.equal(ours(pictures), theirs(pictures))
+
+
+def test_attention_stays_in_single_precision():
+    torch.manual_seed(0)
+    given = [torch.randn(2, 4, 7, 8) for _ in range(3)]
+    plain = attend(*given, None, 0.0)
+    with in_half():
+        assert torch.equal(attend(*given, None, 0.0), plain)
+
+
+def test_frozen_weights_and_inputs_have_no_gradient_in_half():
+    rows, weight = torch.randn(40, 30), torch.randn(90, 30, requires_grad=True)
+    with in_half():
+        linear(rows, weight).sum().backward()
+        layer = Conv2d(3, 9, 3)
+        layer(torch.randn(2, 3, 8, 8)).sum().backward()
+    assert weight.grad is not None
+    assert layer.weight.grad is not None
+    with torch.no_grad(), in_half():
+        assert not linear(rows, weight).requires_grad
+
+
+def test_whether_bfloat16_is_fast_is_asked_of_the_processor(monkeypatch):
+    for can, fast in (
+        ({}, False),
+        ({"avx512_bf16": False}, False),
+        ({"avx512_bf16": True}, True),
+        ({"amx_bf16": True}, True),
+    ):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda can=can: can)
+        assert half_is_fast(torch.device("cpu")) is fast
+    assert not half_is_fast(torch.device("meta"))

@@ -98,6 +98,43 @@ def test_every_parameter_is_in_one_group(kind, matching):
     assert sorted(id(each) for group in groups for each in group["params"]) == sorted(map(id, model.parameters()))
 
 
-def test_a_run_with_muon_resumes_to_the_last_bit(tmp_path, monkeypatch):
-    run = tiny_settings(model={"dropout": 0.2}, train={"steps": 6, "optimizer": "muon"})
+@pytest.mark.parametrize("shape", [(12, 12), (40, 12), (12, 90)])
+def test_a_stack_is_made_orthogonal_matrix_by_matrix(shape):
+    torch.manual_seed(0)
+    stack = torch.randn(3, *shape) * torch.tensor([1.0, 1e-6, 1e6])[:, None, None]
+    torch.testing.assert_close(orthogonal(stack), torch.stack([orthogonal(each) for each in stack]))
+
+
+@pytest.mark.parametrize("shape", [(64, 576), (96, 288), (384, 96)])
+def test_in_bfloat16_a_step_is_as_orthogonal(shape):
+    torch.manual_seed(0)
+    matrix = torch.randn(shape)
+    exact, rounded = orthogonal(matrix), orthogonal(matrix, torch.bfloat16)
+    assert rounded.dtype is torch.float32
+    assert not torch.equal(exact, rounded)
+    values = torch.linalg.svdvals(rounded)
+    assert values.min() > 0.6
+    assert values.max() < 1.3
+    assert (exact - rounded).norm() < 0.03 * exact.norm()
+
+
+def test_matrices_of_all_shapes_move_each_by_its_own_step():
+    torch.manual_seed(0)
+    shapes = [(10, 30), (30, 10), (10, 30), (9, 4, 3, 3), (12, 12)]
+    weights = [nn.Parameter(torch.zeros(shape)) for shape in shapes]
+    for weight in weights:
+        weight.grad = torch.randn(weight.shape)
+    Muon([{"params": weights, "matrices": True}], RATE, DECAY).step()
+    for weight in weights:
+        gradient = weight.grad.flatten(1)
+        size = max(gradient.shape) ** 0.5
+        momentum = (1 - MOMENTUM) * gradient
+        step = orthogonal((1 - MOMENTUM) * gradient + MOMENTUM * momentum)
+        torch.testing.assert_close(weight.detach().flatten(1), -RATE * RMS * size * step)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_a_run_with_muon_resumes_to_the_last_bit(precision, tmp_path, monkeypatch):
+    train = {"steps": 6, "optimizer": "muon", "precision": precision}
+    run = tiny_settings(model={"dropout": 0.2}, train=train)
     assert_resumes_exactly(run, tmp_path, monkeypatch)

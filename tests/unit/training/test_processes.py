@@ -11,9 +11,16 @@ from rich.console import Console
 
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import CORES, Accelerator, Override, SettingsError, load_run
-from graphwright.training import train
+from graphwright.training import processes, train
 from graphwright.training.log import Display
-from graphwright.training.processes import SIGNALS, Interrupts, cores, leave_interrupts_to_parent, on_cores
+from graphwright.training.processes import (
+    SIGNALS,
+    Interrupts,
+    cores,
+    in_this_process,
+    leave_interrupts_to_parent,
+    on_cores,
+)
 from tiny import tiny_settings
 
 
@@ -42,6 +49,20 @@ def test_as_many_processes_as_divide_the_batch_share_the_cores(available, batch,
     found = on_cores(settings(batch_size=batch), available).train
     assert (found.devices, found.threads, found.batch_size) == (count, threads, batch)
     assert found.accelerator is Accelerator.CPU
+
+
+@pytest.mark.parametrize(("fast", "precision"), [(True, "bf16-mixed"), (False, "32-true")])
+def test_the_faster_precision_is_chosen_where_it_is_left_to_the_machine(fast, precision, monkeypatch):
+    monkeypatch.setattr(processes, "half_is_fast", lambda _: fast)
+    assert in_this_process(settings(precision="auto")).train.precision == precision
+    for asked in ("32-true", "bf16-mixed", "16-mixed"):
+        assert in_this_process(settings(precision=asked)).train.precision == asked
+
+
+def test_a_run_says_which_precision_it_had(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "half_is_fast", lambda _: True)
+    train(tiny_settings(train={"precision": "auto", "steps": 2}), tmp_path / "run")
+    assert load_run(str(tmp_path / "run" / "config.yaml")).train.precision == "bf16-mixed"
 
 
 def test_threads_that_were_asked_for_stay():

@@ -46,6 +46,16 @@ def tensors(target):
     return target.mask, target.node_labels, target.edge_labels, target.owners
 
 
+def test_a_step_of_mixed_precision_is_nearly_that_of_single(file):
+    model, inputs, target = step(settings(file))
+    single = model(inputs, *tensors(target)).loss
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = model(inputs, *tensors(target)).loss
+    assert mixed.dtype is torch.float32
+    assert mixed.item() == pytest.approx(single.item(), rel=0.02)
+    assert mixed.item() != single.item()
+
+
 @pytest.mark.parametrize("layers", [0, 1])
 @pytest.mark.parametrize("kind", ["learned", "mirror", "conditional_gradient", "labels"])
 def test_every_matching_trains_every_parameter(file, kind, layers):

@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from graphwright.models.arithmetic import Conv2d
 from graphwright.models.encoders.encoder import Encoder
 from graphwright.settings import ENCODERS, InputForm, Model
 
@@ -33,10 +34,10 @@ class ConvolutionalEncoder(Encoder):
         self.side = side
         half = width // 2
         self.stem = nn.Sequential(
-            nn.Conv2d(3, half, 5, stride=2, padding=2),
+            Conv2d(3, half, 5, stride=2, padding=2),
             nn.GELU(),
             _Residual(half),
-            nn.Conv2d(half, width, 2, stride=2),
+            Conv2d(half, width, 2, stride=2),
         )
         self.detail = _detail(half, detail) if detail else None
         self.blocks = nn.Sequential(*(_Residual(width) for _ in range(blocks)))
@@ -63,19 +64,19 @@ class ConvolutionalEncoder(Encoder):
 
 def _detail(width: int, blocks: int) -> nn.Sequential:
     """(b, 3, side, side) -> (b, width, side / 2, side / 2), zero until it is trained."""
-    shrink = nn.Conv2d(width, width, 2, stride=2)
+    shrink = Conv2d(width, width, 2, stride=2)
     nn.init.zeros_(shrink.weight)
     assert shrink.bias is not None
     nn.init.zeros_(shrink.bias)
     residuals = (_Residual(width) for _ in range(blocks))
-    return nn.Sequential(nn.Conv2d(3, width, 3, padding=1), nn.GELU(), *residuals, shrink)
+    return nn.Sequential(Conv2d(3, width, 3, padding=1), nn.GELU(), *residuals, shrink)
 
 
 class _Residual(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(width, width, 3, padding=1)
-        self.second = nn.Conv2d(width, width, 3, padding=1)
+        self.first = Conv2d(width, width, 3, padding=1)
+        self.second = Conv2d(width, width, 3, padding=1)
         self.norm = nn.GroupNorm(8 if width % 8 == 0 else 1, width)
 
     def forward(self, features: Tensor) -> Tensor:
