@@ -197,8 +197,8 @@ def test_ranks_whose_copies_of_the_data_differ_are_refused_under_torchrun(tmp_pa
     """As on two machines, of which one has an older file."""
     for rank, count in enumerate((60, 50)):
         (tmp_path / str(rank)).mkdir()
-        rows = [f"{'C' * (1 + at % 5)}{'NOF'[at % 3]}" for at in range(count)]
-        (tmp_path / str(rank) / "rows.smi").write_text("\n".join(rows) + "\n")
+        rows = [f"{'C' * (1 + at % 5)}{'NOF'[at % 3]},{'train' if at > 3 else 'val'}" for at in range(count)]
+        (tmp_path / str(rank) / "rows.csv").write_text("\n".join(["smiles,split", *rows]) + "\n")
     (tmp_path / "uneven.py").write_text(UNEVEN)
     few = {
         "train.devices": "2",
@@ -208,7 +208,7 @@ def test_ranks_whose_copies_of_the_data_differ_are_refused_under_torchrun(tmp_pa
     }
     options = [f"--{name}={value}" for name, value in few.items()]
     begun = monotonic()
-    words = ["train", "rows.smi", "--out", str(tmp_path / "run"), "--train.steps", "4", *options]
+    words = ["train", "rows.csv", "--out", str(tmp_path / "run"), "--train.steps", "4", *options]
     before = Path.cwd()
     os.chdir(tmp_path)
     try:
@@ -217,6 +217,6 @@ def test_ranks_whose_copies_of_the_data_differ_are_refused_under_torchrun(tmp_pa
         os.chdir(before)
     printed, errors = end(process)
     assert process.returncode != cli.DONE, printed
-    assert "the processes of this run have different data: " in errors
+    assert "the processes of this run have different data: 56, 46 samples" in errors
     assert not (tmp_path / "run").exists()
     print(f"refused after {monotonic() - begun:.1f} s")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from pyarrow import parquet
 
 from graphwright.cli.train import is_unsaved
 from graphwright.inference import checkpoint as checkpoints
@@ -178,23 +179,26 @@ def test_a_run_killed_at_random_moments_goes_on_to_the_last_bit(straight, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_run_on_streamed_shards_killed_at_its_writes_goes_on_to_the_last_bit(tmp_path):
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_on_streamed_shards_killed_at_every_write_goes_on_to_the_last_bit(tmp_path, workers):
     pytest.importorskip("rdkit")
     from graphwright.tasks.molecules import find_data
     from graphwright.tasks.molecules.prepare import InProcess, PrepareSettings, Source, prepare
     from tiny_molecules import molecule_settings
 
     rows = tmp_path / "rows.smi"
-    table = __import__("pyarrow.parquet").parquet.read_table(find_data("qm9"), columns=["smiles"])
+    table = parquet.read_table(find_data("qm9"), columns=["smiles"])
     rows.write_text("\n".join(table.slice(0, 400)["smiles"].to_pylist()) + "\n")
-    prepare([Source.of(rows)], tmp_path / "shards", PrepareSettings(shard_rows=100), InProcess())
-    run = molecule_settings(tmp_path / "shards", train=settings().train.model_dump())
+    asked = PrepareSettings(shard_rows=100, max_atoms=9, elements=("C", "O", "N", "F"))
+    prepare([Source.of(rows)], tmp_path / "shards", asked, InProcess())
+    run = molecule_settings(tmp_path / "shards", train=settings(workers).train.model_dump())
     train(run, tmp_path / "straight")
-    for visit in range(3, 60, 7):
-        folder = tmp_path / str(visit)
-        if killed_at_write(visit, lambda folder=folder: train(run, folder)):
-            finish(run, folder)
-        assert_same_run(tmp_path / "straight", folder)
+    visit = 0
+    while killed_at_write(visit := visit + 1, lambda: train(run, tmp_path / str(visit))):
+        finish(run, tmp_path / str(visit))
+        assert_same_run(tmp_path / "straight", tmp_path / str(visit))
+    print(f"killed at each of {visit - 1} writes, {workers} workers")
+    assert visit > 50
 
 
 def contents(folder: Path) -> dict[str, bytes]:
