@@ -27,7 +27,11 @@ WORK = ROOT / "build" / "fuzzing"
 """Corpora, which grow from one session to the next, and inputs that were found; a folder for every target."""
 RECORD = ROOT / "docs" / "results" / "fuzzing.json"
 MEMORY, SLOW, LONGEST = 2048, 20, 2**11
-"""Megabytes of the whole process and seconds for one input above which it is a finding; bytes of an input."""
+"""Megabytes of the whole process and seconds of the processor for one input above which it is a finding; bytes of
+an input."""
+STUCK = 900
+"""Seconds by the clock after which libFuzzer takes an input for one that never ends: on a busy machine a session
+has waited for the processor for minutes, which is no fault of its input."""
 BYTES = 0.3
 """Share of the changes to JSON that do not care whether it stays JSON."""
 INSTRUMENTED = ["fuzzing.targets", "graphwright", "pyteomics", "yaml"]
@@ -66,9 +70,11 @@ def fuzz(target: Target, inputs: int, seconds: int, commit: str) -> Session:
     for at, seed in enumerate(target.seeds):
         (seeds / str(at)).write_bytes(seed)
     words, log = WORK / target.name / "words", WORK / target.name / "log"
-    words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
-    options = [f"-runs={inputs}", f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY}", f"-timeout={SLOW}"]
-    options += [f"-max_len={LONGEST}", f"-dict={words}", f"-artifact_prefix={found}/", "-print_final_stats=1"]
+    options = [f"-runs={inputs}", f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY}", f"-timeout={STUCK}"]
+    options += [f"-max_len={LONGEST}", f"-artifact_prefix={found}/", "-print_final_stats=1"]
+    if target.words:  # libFuzzer does not begin with a dictionary that is empty
+        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
+        options.append(f"-dict={words}")
     begun = time.monotonic()
     # libFuzzer ends the process that it runs in; a copy of this one has everything imported.
     child = os.fork()
@@ -97,9 +103,17 @@ def _run(target: Target, options: Sequence[str], log: Path) -> NoReturn:
     # Its Mutate is another one once it runs.
     changes = mutator(target, lambda data, most: atheris.Mutate(data, most))
     extra = {"custom_mutator": changes} if target.is_json else {}
-    atheris.Setup(["fuzzing", *options], target, **extra)
+    atheris.Setup(["fuzzing", *options], lambda data: timed(target, data), **extra)
     atheris.Fuzz()
     os._exit(0)
+
+
+def timed(target: Target, data: bytes) -> None:
+    """Read an input, and find fault with one that takes long."""
+    begun = time.process_time()
+    target(data)
+    if time.process_time() - begun > SLOW:
+        raise TimeoutError(f"an input took {time.process_time() - begun:.0f} seconds of the processor")
 
 
 def mutator(target: Target, of_bytes: Callable[[bytes, int], bytes]) -> Callable[[bytes, int, int], bytes]:

@@ -10,6 +10,7 @@ import atexit
 import base64
 import io
 import json
+import os
 import shutil
 import tempfile
 import zlib
@@ -72,7 +73,14 @@ def folder() -> Path:
     """Where the bytes are put: in memory, if the system has such a folder."""
     memory = Path("/dev/shm")
     made = Path(tempfile.mkdtemp(prefix="graphwright-fuzz-", dir=memory if memory.is_dir() else None))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    owner = os.getpid()
+
+    def remove() -> None:
+        # A session that ends by a finding is a forked copy of this process, and others still need the folder.
+        if os.getpid() == owner:
+            shutil.rmtree(made, ignore_errors=True)
+
+    atexit.register(remove)
     return made
 
 

@@ -3,15 +3,18 @@
 The targets are those of the fuzzer, `make fuzz`, which goes on for a million inputs; what it found is here, too.
 """
 
+import atexit
 import json
+import os
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzzing import __main__ as session
 from fuzzing.mutation import mutate_json
-from fuzzing.targets import TARGETS, Target
+from fuzzing.targets import TARGETS, Target, folder
 
 quick = settings(deadline=None, max_examples=40)
 DEEP = 900
@@ -99,3 +102,22 @@ FOUND = [
 @pytest.mark.parametrize(("name", "data"), FOUND)
 def test_what_was_found_is_refused_as_declared(name, data):
     TARGETS[name](data)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="sessions are forked")
+def test_a_session_that_ends_leaves_the_folder_to_the_others():
+    folder()
+    child = os.fork()
+    if child == 0:
+        atexit._run_exitfuncs()  # as libFuzzer ends a process that has found something
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert folder().is_dir()
+
+
+def test_an_input_that_takes_long_is_a_finding(monkeypatch):
+    target = Target("slow", "input", lambda _: sum(range(100_000)), ())
+    session.timed(target, b"")
+    monkeypatch.setattr(session, "SLOW", 0)
+    with pytest.raises(TimeoutError, match="seconds of the processor"):
+        session.timed(target, b"")
