@@ -13,14 +13,14 @@ import torch
 from benchmarks.measurement import Row, interleaved_milliseconds, peaks
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs
-from graphwright.settings import MATCHINGS, Run
+from graphwright.settings import MATCHINGS, Precision, Run
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import resolved, task_of
 from graphwright.training import TrainingModel, build
-from graphwright.training.assembly import StepResult
+from graphwright.training.assembly import StepResult, training_data
 from graphwright.training.log import Display
 from graphwright.training.loop import Session
-from graphwright.training.processes import threads
+from graphwright.training.processes import in_this_process, threads
 
 WARM_UP = 3
 """Steps before the clock counts: the data workers start, memory is taken."""
@@ -133,8 +133,9 @@ def measure_presets(
 
 def _step_rows(run: Run, count: int, repeats: int, kinds: Sequence[str] | None = None) -> Iterator[Row]:
     kinds = kinds or MATCHINGS.names()
+    run = in_this_process(run)
     task, size = task_of(run.task), run.train.batch_size
-    data = task.data("train")
+    data = training_data(run)
     batch = data.collate([data[index, 0] for index in range(size)])
     models = [build(with_matching(run, kind)) for kind in (*kinds, PEER)]
     steps = [_step(model, batch, run) for model in models]
@@ -180,8 +181,11 @@ def _step(model: TrainingModel, batch: tuple[Inputs, GraphBatch], run: Run) -> C
     optimizer = torch.optim.AdamW(model.parameters(), 1e-8, weight_decay=run.train.weight_decay)
     model.train()
 
+    half = run.train.precision is Precision.BFLOAT16
+
     def step() -> None:
-        result = model(inputs, target.mask, target.node_labels, target.edge_labels)
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            result = model(inputs, *target.tensors)
         optimizer.zero_grad(set_to_none=True)
         result.loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), run.train.clip)
