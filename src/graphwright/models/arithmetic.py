@@ -48,9 +48,10 @@ def half_is_fast(device: torch.device) -> bool:
 
 
 def multiplies_in_half(tensor: Tensor) -> bool:
-    """Whether autocast asks a processor for products in bfloat16."""
+    """Whether autocast asks a processor for products in bfloat16; double precision it leaves alone."""
     return (
         tensor.device.type == "cpu"
+        and tensor.dtype is not torch.float64
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") is torch.bfloat16
         and not torch.compiler.is_compiling()
@@ -85,8 +86,10 @@ class Conv2d(nn.Conv2d):
         """(b, channels, height, width) -> (b, channels, height, width)."""
         if not multiplies_in_half(input):
             return super().forward(input)
-        assert not isinstance(self.padding, str)
-        result: Tensor = _HalfConvolution.apply(input, self.weight, self.bias, self.stride, self.padding)  # type: ignore[no-untyped-call]
+        if isinstance(self.padding, str) or self.padding_mode != "zeros" or input.ndim != 4:
+            return at_least_float32(super().forward(input))
+        form = (self.stride, self.padding, self.dilation, self.groups)
+        result: Tensor = _HalfConvolution.apply(input, self.weight, self.bias, *form)  # type: ignore[no-untyped-call]
         return result
 
 
@@ -137,7 +140,8 @@ class _Product(torch.autograd.Function):
 
 
 class _HalfProduct(torch.autograd.Function):
-    """`_Product` of factors that are rounded to bfloat16; sums, bias and results are in single precision."""
+    """`_Product` of factors, and with a result, that are rounded to bfloat16; sums, bias and what is handed on are
+    in single precision."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -162,7 +166,7 @@ class _HalfProduct(torch.autograd.Function):
 
 
 def _in_half(first: Tensor, second: Tensor) -> Tensor:
-    """(m, k) times (k, n), both bfloat16: (m, n) in single precision."""
+    """(m, k) times (k, n), both bfloat16: (m, n), rounded once more, as single precision."""
     with without_autocast(first.device):
         return torch.mm(first, second).float()
 
@@ -170,20 +174,28 @@ def _in_half(first: Tensor, second: Tensor) -> Tensor:
 class _HalfConvolution(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        stride: Sizes,
+        padding: Sizes,
+        dilation: Sizes,
+        groups: int,
     ) -> Tensor:
         features, weight = features.bfloat16(), weight.bfloat16()
         ctx.save_for_backward(features, weight)
-        ctx.stride, ctx.padding = stride, padding
+        ctx.form = (stride, padding, dilation, groups)
         ctx.biased = bias is not None
         with without_autocast(features.device):
-            result = functional.conv2d(features, weight, None, stride, padding).float()
+            result = functional.conv2d(features, weight, None, *ctx.form).float()
         return result if bias is None else result.add_(bias[:, None, None])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         features, weight = ctx.saved_tensors
+        stride, padding, dilation, groups = ctx.form
         of_features, of_weight, of_bias = ctx.needs_input_grad[:3]
         with without_autocast(features.device):
             by_features, by_weight, _ = torch.ops.aten.convolution_backward(
@@ -191,20 +203,19 @@ class _HalfConvolution(torch.autograd.Function):
                 features,
                 weight,
                 None,
-                ctx.stride,
-                ctx.padding,
-                (1, 1),
+                stride,
+                padding,
+                dilation,
                 False,
                 (0, 0),
-                1,
+                groups,
                 (of_features, of_weight, False),
             )
         return (
             by_features.float() if of_features else None,
             by_weight.float() if of_weight else None,
             gradient.sum((0, 2, 3)) if of_bias and ctx.biased else None,
-            None,
-            None,
+            *(None for _ in ctx.form),
         )
 
 

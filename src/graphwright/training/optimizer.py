@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -139,17 +140,17 @@ def _orthogonal_together(matrices: list[Tensor], products: torch.dtype) -> list[
 
     Matrices of one shape are taken together: one by one, most of the time goes into calling products.
     """
+    if not matrices:
+        return []
     shared = distributed.is_available() and distributed.is_initialized()
     processes, rank = (distributed.get_world_size(), distributed.get_rank()) if shared else (1, 0)
     # Every result is one process's plus zeros, the same on all of them to the last bit.
-    results = torch.cat([matrix.new_zeros(matrix.numel()) for matrix in matrices]) if matrices else torch.empty(0)
+    results = torch.cat([matrix.new_zeros(matrix.numel()) for matrix in matrices])
     pieces = torch.split(results, [matrix.numel() for matrix in matrices])
     parts = [piece.view_as(matrix) for piece, matrix in zip(pieces, matrices, strict=True)]
-    for shape in sorted({tuple(matrix.shape) for matrix in matrices}):
-        alike = [index for index, matrix in enumerate(matrices) if matrix.shape == shape]
-        own = alike[rank::processes]
-        if not own:
-            continue
+    by_shape = sorted(range(len(matrices)), key=lambda index: matrices[index].shape)
+    for _, alike in groupby(by_shape[rank::processes], key=lambda index: matrices[index].shape):
+        own = list(alike)
         steps = orthogonal(torch.stack([matrices[index] for index in own]), products)
         for index, step in zip(own, steps, strict=True):
             parts[index].copy_(step)

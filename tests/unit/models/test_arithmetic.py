@@ -145,6 +145,61 @@ def test_a_convolution_in_half_is_torchs_but_for_rounding(kernel, stride, paddin
         assert relative(own, other) < 1e-2
 
 
+FORMS = [
+    {"dilation": 2, "padding": 2},
+    {"groups": 3, "padding": 1},
+    {"stride": (2, 1), "padding": (0, 2), "dilation": (1, 2), "groups": 3},
+    {"padding": "same"},
+    {"padding": "valid"},
+    {"padding": 1, "padding_mode": "circular"},
+]
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 12, 12), (6, 12, 12)], ids=["batch", "one picture"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form_of_convolution_is_torchs_in_half(form, shape):
+    torch.manual_seed(0)
+    layer, pictures = Conv2d(6, 9, 3, **form), torch.randn(shape, requires_grad=True)
+    theirs = layer(pictures)
+    with in_half():
+        ours = layer(pictures)
+    assert (ours.dtype, ours.shape) == (torch.float32, theirs.shape)
+    assert 0 < relative(ours, theirs) < 1e-2
+    direction = torch.randn_like(theirs)
+    wanted = [pictures, *layer.parameters()]
+    found, expected = (torch.autograd.grad(one, wanted, direction) for one in (ours, theirs))
+    for own, other in zip(found, expected, strict=True):
+        assert relative(own, other) < 1e-2
+
+
+def test_double_precision_stays_as_it_is_under_autocast():
+    torch.manual_seed(0)
+    rows, weight = torch.randn(50, 30).double(), torch.randn(90, 30).double()
+    layer, pictures = Conv2d(3, 9, 3).double(), torch.randn(2, 3, 8, 8).double()
+    with in_half():
+        assert torch.equal(linear(rows, weight), functional.linear(rows, weight))
+        within = layer(pictures)
+    assert torch.equal(within, layer(pictures))
+
+
+def test_no_rows_are_no_results_in_half():
+    rows, weight = torch.randn(3, 0, 30, requires_grad=True), torch.randn(90, 30, requires_grad=True)
+    with in_half():
+        result = linear(rows, weight)
+    assert result.shape == (3, 0, 90)
+    result.sum().backward()
+    assert rows.grad.shape == rows.shape
+    assert not weight.grad.any()
+
+
+def test_a_second_derivative_in_half_is_refused():
+    rows, weight = torch.randn(40, 30, requires_grad=True), torch.randn(90, 30)
+    with in_half():
+        (first,) = torch.autograd.grad(linear(rows, weight).square().sum(), rows, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
+
+
 def test_without_autocast_a_convolution_is_torchs_to_the_last_bit():
     torch.manual_seed(0)
     ours = Conv2d(3, 8, 3, padding=1)

@@ -6,6 +6,7 @@ from torch import nn
 
 from graphwright.settings import OptimizerKind
 from graphwright.training import build
+from graphwright.training import optimizer as module
 from graphwright.training.optimizer import (
     MOMENTUM,
     RMS,
@@ -131,6 +132,33 @@ def test_matrices_of_all_shapes_move_each_by_its_own_step():
         momentum = (1 - MOMENTUM) * gradient
         step = orthogonal((1 - MOMENTUM) * gradient + MOMENTUM * momentum)
         torch.testing.assert_close(weight.detach().flatten(1), -RATE * RMS * size * step)
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_share_the_matrices_evenly_whatever_their_shapes(processes, monkeypatch):
+    torch.manual_seed(0)
+    shapes = [(10, 30), (30, 10), (10, 30), (12, 12), (9, 36), (40, 10), (10, 30)]
+    matrices = [torch.randn(shape) for shape in shapes]
+    monkeypatch.setattr(module.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(module.distributed, "get_world_size", lambda: processes)
+    monkeypatch.setattr(module.distributed, "all_reduce", lambda _: None)
+    shares = []
+    for rank in range(processes):
+        monkeypatch.setattr(module.distributed, "get_rank", lambda rank=rank: rank)
+        shares.append(module._orthogonal_together(matrices, torch.float32))
+    for at, matrix in enumerate(matrices):
+        made = [share[at] for share in shares if share[at].any()]
+        assert len(made) == 1
+        torch.testing.assert_close(made[0], orthogonal(matrix))
+    counts = [sum(bool(part.any()) for part in share) for share in shares]
+    assert max(counts) - min(counts) <= 1
+
+
+def test_processes_that_have_no_gradient_say_nothing_to_each_other(monkeypatch):
+    monkeypatch.setattr(module.distributed, "is_initialized", lambda: True)
+    weight = nn.Parameter(torch.ones(10, 30))
+    Muon([{"params": [weight], "matrices": True}], RATE, DECAY).step()  # all_reduce would raise
+    assert (weight == 1).all()
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
