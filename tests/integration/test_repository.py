@@ -149,3 +149,22 @@ def test_the_core_imports_without_any_extra():
         "assert GraphBatch.collate([Graph.build(2, [(0, 1)])]).capacity == 2\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_on_the_method_names_what_is_there():
+    page = (ROOT / "docs/method.md").read_text()
+    packages = ["decoding", "graphs", "known", "losses", "matching", "models", "tasks", "training", "transport"]
+    settings = {"matching.linear_costs", "matching.plan", "matching.probe_every", "matching.random_signs"}
+    settings |= {"matching.temperature", "matching.kind"}
+    named = set(re.findall(rf"`((?:{'|'.join(packages)})(?:\.\w+)+)[`(]", page)) - settings
+    assert len(named) > 25
+    for name in sorted(named):
+        owner, _, last = f"graphwright.{name}".rpartition(".")
+        try:
+            there = hasattr(import_module(owner), last)
+        except ModuleNotFoundError:
+            there = False
+        if not there:
+            import_module(f"graphwright.{name}")
+    for file in re.findall(r"`((?:\w+/)*\w+\.py)`", page):
+        assert (ROOT / file).exists() or (ROOT / "src/graphwright" / file).exists(), file

@@ -29,3 +29,30 @@ def test_no_two_modules_define_the_same_name():
     shared = {name: modules for name, modules in definitions().items() if len(set(modules)) > 1}
     assert {name: modules for name, modules in shared.items() if name not in ALLOWED} == {}
     assert set(ALLOWED) <= set(shared), "an allowed name that is no longer shared"
+
+
+VAGUE = {"place", "places", "beyond", "sitting", "strange", "found"}
+"""Words that had several meanings: index, padding, session, unknown and row say which is meant."""
+WEIGHTS = {("place", "models/target_encoder.py"), ("places", "models/encoders/image.py")}
+"""Names of weights, which saved models have."""
+
+
+def test_no_name_is_a_vague_word():
+    met = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [getattr(node, field, None) for field in ("id", "attr", "arg", "name")]
+            met |= {(name, module) for name in names if isinstance(name, str) and name in VAGUE}
+    assert met == WEIGHTS
+
+
+def test_no_docstring_begins_in_the_middle_of_a_sentence():
+    begun = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node.value.value, str) and node.value.value.startswith(("Of ", "None."))
+    ]
+    assert begun == []

@@ -201,7 +201,7 @@ def figure_uri(figure: Figure) -> str:
 
 
 def node_colors(names: Sequence[str], colors: Mapping[str, str]) -> dict[str, str]:
-    """Of every label a colour: its own, or the next of the palette."""
+    """A colour for every label: its own, or the next of the palette."""
     return {name: colors.get(name, PALETTE[code % len(PALETTE)]) for code, name in enumerate(names)}
 
 

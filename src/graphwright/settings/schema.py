@@ -292,7 +292,7 @@ class Run(Settings):
     @model_validator(mode="before")
     @classmethod
     def _without_retired(cls, given: Any) -> Any:
-        """Of a model that was trained before they went."""
+        """A model that was trained before they went still loads."""
         if not isinstance(given, dict):
             return given
         kept = dict(given)

@@ -31,7 +31,7 @@ class Footprint:
     per_sample: float
 
     def bytes(self, samples: int) -> float:
-        """Of a step with so many samples at a time."""
+        """What a step holds with so many samples at a time."""
         return self.fixed + self.per_sample * samples
 
     def parts(self, samples: int, available: float) -> int | None:
@@ -63,7 +63,7 @@ def _count(module: torch.nn.Module) -> int:
 
 
 def saved_bytes(model: TrainingModel, inputs: Inputs, target: GraphBatch) -> int:
-    """Of all tensors that a step keeps between its forward and its backward pass, each once."""
+    """Size of all tensors that a step keeps between its forward and its backward pass, each once."""
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     saved: dict[int, Tensor] = {}
 

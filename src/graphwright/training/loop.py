@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 LEAST_COPIES = 3
-"""Of the weights while they are trained: themselves, their gradient, and a moment of it at least."""
+"""Copies of the weights while they are trained: themselves, their gradient, and a moment of it at least."""
 LARGE_BATCH = 2048
 """Samples of a process's step from which on it is asked whether they fit into the memory."""
 SOME_SAMPLES = 4

@@ -161,7 +161,7 @@ def _smiles_column(path: Path, names: Sequence[str]) -> int:
 
 
 def _printable(name: str) -> str:
-    """Of a file that is no text, the names of columns may be anything."""
+    """Fit for a message: in a file that is no text the names of columns may be anything."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 

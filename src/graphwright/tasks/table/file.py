@@ -128,8 +128,8 @@ def _json(path: Path) -> TableFile:
     numbers: list[int] = []
     columns: dict[str, None] = {}
     with path.open(encoding=_encoding(path)) as lines:
-        found = map(_json_line, lines) if listed is None else map(_json_row, listed)
-        for number, row in enumerate(found, 1):
+        read = map(_json_line, lines) if listed is None else map(_json_row, listed)
+        for number, row in enumerate(read, 1):
             if row is None:
                 continue
             rows.append(row)
@@ -282,7 +282,7 @@ UNLABELLED_NODE, UNLABELLED_EDGE = "node", "edge"
 MOST_UNLABELLED = 100_000
 """Nodes that a number stands for: far more than are predicted, and few enough to be made before that is told."""
 LARGEST_NUMBER = 1e30
-"""Of a node: of larger ones no mean and no deviation can be had in single precision."""
+"""The largest that a node may have: of larger ones no mean and no deviation can be had in single precision."""
 
 
 def target_columns(every: Sequence[str], inputs: Sequence[str], where: object) -> tuple[str, ...]:
@@ -494,7 +494,7 @@ def _refuse_loop(first: Any, second: Any, at: int, field: str) -> None:
 
 
 def _index(node: Any, labels: Sequence[str], at: int) -> int:
-    """Of a node that an edge names by its index, or by its label where no other node has that."""
+    """The index of a node that an edge names by its index, or by its label where no other node has that."""
     if isinstance(node, float) and node.is_integer():
         node = int(node)
     if isinstance(node, str) and labels.count(node) == 1:

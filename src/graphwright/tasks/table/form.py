@@ -190,8 +190,8 @@ class Form:
 
     def _tidy(self, value: NDArray[Any]) -> NDArray[np.float64]:
         """The raw numbers, without the digits that single precision has made up; there is no -0."""
-        places = 5 - np.floor(np.log10(np.array(self.deviation)))
-        return np.asarray(np.round(self.raw(value) * 10**places) / 10**places + 0.0, np.float64)
+        digits = 5 - np.floor(np.log10(np.array(self.deviation)))
+        return np.asarray(np.round(self.raw(value) * 10**digits) / 10**digits + 0.0, np.float64)
 
     def written(self, value: Any) -> dict[str, Any] | None:
         """The cells of a row with this input; None where what was read, such as bits, does not tell them."""

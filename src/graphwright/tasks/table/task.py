@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TableInput:
-    """An input that has been read already. place: of its row in the file, from 0, if it comes from one."""
+    """An input that has been read already. index: of its row in the file, from 0, if it comes from one."""
 
     value: Value
-    place: int | None = None
+    index: int | None = None
 
 
 LINES = (".jsonl", ".ndjson")
@@ -210,7 +210,7 @@ class Table(Task):
         return TableDataset(understand(known, path), "test", limit)
 
     def lone_rows(self, path: Path) -> LoneRows:
-        """Of a file, rows that are read one by one."""
+        """The rows of a file, read one by one."""
         return LoneRows.of(path, self.form, self.vocabulary, self.capacity)
 
     @property
@@ -287,19 +287,19 @@ class Table(Task):
             there = ", ".join(file.columns)
             yield BadInput(f"{path} has no column {missing[0]}, which the model reads; it has {there}")
             return
-        for place, (row, number) in enumerate(zip(file.rows, file.numbers, strict=True)):
+        for index, (row, number) in enumerate(zip(file.rows, file.numbers, strict=True)):
             if isinstance(row, RowError):
                 yield BadInput(rejection(path, number, row).detail)
                 continue
             name = name_of(row, number)
             stem, where = f"{path.stem}-{_in_a_name(name)}", f"{path}, row {number}"
-            yield self._named(row, f"{path}:{name}", stem, beside, where, place)
+            yield self._named(row, f"{path}:{name}", stem, beside, where, index)
 
     def _named(
-        self, row: Row, name: str, stem: str, beside: Path | None, where: str, place: int | None = None
+        self, row: Row, name: str, stem: str, beside: Path | None, where: str, index: int | None = None
     ) -> NamedInput | BadInput:
         try:
-            return NamedInput(name, stem, TableInput(self.form.read(row, beside), place))
+            return NamedInput(name, stem, TableInput(self.form.read(row, beside), index))
         except RowError as error:
             return BadInput(f"{where}, {error}")
 
@@ -550,9 +550,9 @@ class TablePage(TaskPage[Table]):
         """A row of the test split: it alone is read, for a file may have many, and pictures beside it."""
         path = Path(self.task.settings.data)
         rows = self.task.lone_rows(path)
-        places = rows.of_split("test")[:UNSEEN]
-        first = number % max(1, len(places))
-        read = (rows.sample(place) for place in (*places[first:], *places[:first]))
+        indices = rows.of_split("test")[:UNSEEN]
+        first = number % max(1, len(indices))
+        read = (rows.sample(index) for index in (*indices[first:], *indices[:first]))
         sample = next((each for each in read if isinstance(each, TableSample)), None)
         if sample is None:
             raise ValueError(f"{path} has no usable test row to take as an example.")
@@ -561,10 +561,10 @@ class TablePage(TaskPage[Table]):
     def _truth(self, chosen: NamedInput, path: Path) -> Graph | None:
         """The graph of the row that an input comes from, if it has one that the model can know."""
         given: TableInput = chosen.value
-        if given.place is None:
+        if given.index is None:
             return None
         try:
-            sample = self.task.lone_rows(path).sample(given.place, given.value)
+            sample = self.task.lone_rows(path).sample(given.index, given.value)
         except ValueError:  # inputs alone
             return None
         return sample.graph if isinstance(sample, TableSample) else None

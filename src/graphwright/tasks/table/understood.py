@@ -265,13 +265,13 @@ class LoneRows:
         return cls(file, form, vocabulary, capacity, target_columns(file.columns, form.columns, path))
 
     def of_split(self, split: Split) -> list[int]:
-        """Places of its rows in the file, usable or not."""
+        """Indices of its rows in the file, usable or not."""
         by_column = SPLIT in self.file.columns
         rows = zip(self.file.rows, self.file.numbers, strict=True)
         return [at for at, (row, number) in enumerate(rows) if _split(row, number, by_column) == split]
 
     def sample(self, at: int, value: Value | None = None) -> TableSample | RowError:
-        """What the row at a place says, or what is wrong with it. value: its input, where that was read before."""
+        """What the row at an index says, or what is wrong with it. value: its input, if that was read before."""
         row = self.file.rows[at]
         graph = _graph(row, self.target)
         if isinstance(row, RowError):
