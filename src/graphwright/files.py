@@ -112,7 +112,7 @@ def columns_of(path: Path, separator: str | None = "\t") -> set[str]:
     except (OSError, EOFError, ValueError, zlib.error):
         return set()
     line = (start.decode(encoding_of(start), "replace").splitlines() or [""])[0]
-    return {cell.strip().strip('"').lower() for cell in line.split(separator or separator_of(line))}
+    return {cell.strip().strip('"').lower() for cell in line.split(separator or separator_of(line))} - {""}
 
 
 SEPARATORS = ",;\t"

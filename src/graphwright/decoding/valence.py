@@ -220,9 +220,10 @@ class MoleculeProgram:
         if not count:
             return Solution(None, optimal=True)
         lengths = [len(terms) for terms in rows.terms]
-        columns = np.array([column for terms in rows.terms for column, _ in terms], np.int64)
+        # SciPy 1.11's solver takes indices of 32 bits alone.
+        columns = np.array([column for terms in rows.terms for column, _ in terms], np.int32)
         values = np.array([value for terms in rows.terms for _, value in terms], np.float64)
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         matrix = csr_array((values, columns, starts), shape=(len(rows.terms), count))
         with without_solver_noise():
             result = milp(

@@ -130,7 +130,7 @@ def _section(name: str, defaults: Any, kind: str | None) -> Section:
     ]
     if FURTHER in schema["properties"]:
         options += [_term(name, term) for term in LOSS_TERMS.names() if term not in schema["properties"]]
-    return Section(name, schema.get("description", ""), tuple(options), kind)
+    return Section(name, inspect.getdoc(type(defaults)) or "", tuple(options), kind)
 
 
 def _term(section: str, name: str) -> Option:

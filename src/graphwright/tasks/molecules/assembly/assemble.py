@@ -143,7 +143,9 @@ class CountProgram:
         """The cheapest counts; None where there are no more, or where the solver gave up."""
         entries = [(at, column, value) for at, row in enumerate(self._rows) for column, value in row.items()]
         rows, columns, values = (np.array(each) for each in zip(*entries, strict=True))
-        matrix = csr_array((values, (rows, columns)), shape=(len(self._rows), len(self._costs)))
+        # SciPy 1.11's solver takes indices of 32 bits alone.
+        cells = rows.astype(np.int32), columns.astype(np.int32)
+        matrix = csr_array((values, cells), shape=(len(self._rows), len(self._costs)))
         with without_solver_noise():
             result = milp(
                 np.array(self._costs),

@@ -238,7 +238,8 @@ def _refuse_by_size(text: str, max_atoms: int) -> None:
     if len(text) > CHARACTERS_PER_ATOM * max_atoms:
         raise RejectedMoleculeError(RejectionReason.TOO_LARGE, f"{len(text)} characters")
     # Seven times faster than a sanitised molecule, and a fifth of PubChem needs no more.
-    raw = Chem.MolFromSmiles(text, sanitize=False)
+    # RDKit of 2024 stops at a zero, and would take what comes before it for the whole.
+    raw = None if "\0" in text else Chem.MolFromSmiles(text, sanitize=False)
     if raw is None:
         raise RejectedMoleculeError(RejectionReason.UNPARSABLE, "RDKit cannot read it")
     size = raw.GetNumHeavyAtoms()
