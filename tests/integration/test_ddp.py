@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from two_processes import CASES, STEPS, case, gradients, training
+from two_processes import CASES, PRECISIONS, STEPS, case, gradients, training
 
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.training import train
@@ -19,6 +19,7 @@ from graphwright.training.log import read_log
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 TIMES = ("seconds", "samples_per_second")
+SINGLE = PRECISIONS[0]
 
 
 @pytest.fixture(scope="module")
@@ -75,39 +76,47 @@ def test_the_gradients_compared_are_of_every_step_and_not_zero():
     assert sum(value.norm() > 1e-3 for value in found.values()) > 0.8 * len(found)
 
 
-def test_every_process_knows_where_the_run_stands(folder):
-    assert facts(folder, 0) == facts(folder, 1)
-    assert facts(folder, 0)["world"] == 2
-    assert facts(folder, 0)["steps"] == [6, 6]
-    assert facts(folder, 0)["metrics"]
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_every_process_knows_where_the_run_stands(folder, precision):
+    assert facts(folder / precision, 0) == facts(folder / precision, 1)
+    assert facts(folder / precision, 0)["world"] == 2
+    assert facts(folder / precision, 0)["steps"] == [6, 6]
+    assert facts(folder / precision, 0)["metrics"]
 
 
 def test_one_process_writes_one_log(folder):
-    records = log(folder / "straight")
+    records = log(folder / SINGLE / "straight")
     assert [(record["step"], "isomorphic" in record) for record in records] == [(4, False), (4, True), (6, True)]
 
 
 def test_each_process_draws_random_numbers_of_its_own(folder):
-    random = last(folder / "straight")["random"]
+    random = last(folder / SINGLE / "straight")["random"]
     assert len(random) == 2
     assert not torch.equal(random[0], random[1])
 
 
-def test_an_interrupt_of_one_process_stops_both_after_the_same_step(folder):
-    assert facts(folder, 0)["interrupted"]
-    assert facts(folder, 0)["at"] == 3
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_an_interrupt_of_one_process_stops_both_after_the_same_step(folder, precision):
+    assert facts(folder / precision, 0)["interrupted"]
+    assert facts(folder / precision, 0)["at"] == 3
 
 
-def test_an_interrupted_run_on_two_processes_goes_on_to_the_last_bit(folder):
-    first, second = last(folder / "straight"), last(folder / "interrupted")
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_an_interrupted_run_on_two_processes_goes_on_to_the_last_bit(folder, precision):
+    first, second = last(folder / precision / "straight"), last(folder / precision / "interrupted")
     assert first.keys() == second.keys()
     for name, value in first.items():
         assert torch.equal(value, second[name]), name
-    assert log(folder / "straight") == log(folder / "interrupted")
+    assert log(folder / precision / "straight") == log(folder / precision / "interrupted")
 
 
 def test_a_run_of_two_processes_can_go_on_in_one(folder, tmp_path):
     for name in ("checkpoints", "log.jsonl"):
-        source = folder / "straight" / name
+        source = folder / SINGLE / "straight" / name
         subprocess.run(["cp", "-r", str(source), str(tmp_path)], check=True)
     assert train(training(1, steps=8), tmp_path, resume=True).progress.step == 8
+
+
+def test_the_precisions_compared_are_two(folder):
+    single, half = (last(folder / precision / "straight") for precision in PRECISIONS)
+    assert any(not torch.equal(value, half[name]) for name, value in single.items())

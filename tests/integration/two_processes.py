@@ -27,6 +27,7 @@ CASES: dict[str, dict[str, Any]] = {
     "with state": WITH_STATE,
     "mirror": {"kind": "mirror"},
 }
+PRECISIONS = ("32-true", "bf16-mixed")
 STEPS = 3
 """Gradients of this many steps, so that a matcher is seen with a probe, without one, and with one again."""
 
@@ -94,10 +95,18 @@ def main(folder: Path) -> None:
     for name in CASES:
         found = gradients(case(name), fabric.setup, fabric.backward, rank, 2)
         save_file(found, folder / f"{name}-{rank}.safetensors")
-    trained = train(training(2), folder / "straight")
-    before = interrupt_second_process_at(3, rank)
+    for precision in PRECISIONS:
+        facts = interrupted_and_resumed(fabric, folder / precision, precision)
+        (folder / precision / f"facts-{rank}.json").write_text(json.dumps(facts))
+
+
+def interrupted_and_resumed(fabric: Fabric, folder: Path, precision: str) -> dict[str, Any]:
+    """A run straight on, and one that is interrupted and goes on; what this process knows of them."""
+    run = training(2, precision=precision)
+    trained = train(run, folder / "straight")
+    before = interrupt_second_process_at(3, fabric.global_rank)
     try:
-        train(training(2), folder / "interrupted")
+        train(run, folder / "interrupted")
         interrupted = False
     except KeyboardInterrupt:
         interrupted = True
@@ -106,15 +115,14 @@ def main(folder: Path) -> None:
     note = json.loads((folder / "interrupted" / "checkpoints" / "last.json").read_text())
     fabric.barrier()
     torch.manual_seed(99)
-    resumed = train(training(2), folder / "interrupted", resume=True)
-    facts = {
+    resumed = train(run, folder / "interrupted", resume=True)
+    return {
         "interrupted": interrupted,
         "at": note["facts"]["progress"]["step"],
         "steps": [trained.progress.step, resumed.progress.step],
         "metrics": trained.metrics == resumed.metrics,
         "world": fabric.world_size,
     }
-    (folder / f"facts-{rank}.json").write_text(json.dumps(facts))
 
 
 if __name__ == "__main__":
