@@ -115,6 +115,24 @@ def columns_of(path: Path, separator: str | None = "\t") -> set[str]:
     return {cell.strip().strip('"').lower() for cell in line.split(separator or separator_of(line))} - {""}
 
 
+class FalseCountsError(OSError):
+    """A Parquet file whose parts disagree on how many rows it has: memory for the most of them would be taken."""
+
+
+def check_row_counts(path: Path) -> None:
+    """Refuse a Parquet file that claims rows which it has no values for."""
+    import pyarrow.parquet as pq
+
+    facts = pq.read_metadata(path)
+    groups = [facts.row_group(at) for at in range(facts.num_row_groups)]
+    empty = any(
+        group.column(at).num_values < group.num_rows for group in groups for at in range(group.num_columns)
+    )
+    counted = sum(group.num_rows for group in groups)
+    if empty or counted != facts.num_rows:
+        raise FalseCountsError(f"it says {facts.num_rows:,} rows, its parts say {counted:,} or hold fewer")
+
+
 SEPARATORS = ",;\t"
 """Between the cells of a table: semicolons come from spreadsheets in half of Europe."""
 

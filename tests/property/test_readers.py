@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fuzzing import __main__ as session
 from fuzzing.mutation import mutate_json
-from fuzzing.targets import TARGETS, Target, folder
+from fuzzing.targets import GOLDEN, TARGETS, Target, folder
 
 quick = settings(deadline=None, max_examples=40)
 DEEP = 900
@@ -83,6 +83,10 @@ FOUND = [
     ("table-jsonl", row(peaks=[[50, 1]], collision_energy=1e300)),
     ("table-jsonl", row(id=nested(DEEP))),
     ("table-jsonl", row(nodes=nested(DEEP))),
+    ("table-jsonl", json.dumps({"x": 1.5, "nodes": ["a"], "edges": [], "id": "\ud800"}).encode()),
+    ("table-csv", b'text,smiles_target,id\n"[""the""]",*CCO,r1\n'),
+    ("table-parquet", (GOLDEN / "false_row_counts.parquet").read_bytes()),
+    ("smiles-parquet", TARGETS["smiles-parquet"].seeds[0].replace(b"val", b"\xfdal")),
     ("settings", b"? &a [*a]\n: 1\n"),
     ("settings", b"model:\n  ? {a: 1}\n  : 1\n"),
     ("checkpoint", b"1" * 5000),

@@ -9,17 +9,21 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from graphwright.files import (
     HOLDER,
     LOCK,
     PAUSE,
+    FalseCountsError,
     NoCacheError,
     TightlyPackedError,
     WriteError,
     cache_folder,
     cached,
+    check_row_counts,
     draft_of,
     holder_of,
     is_locked,
@@ -204,3 +208,15 @@ def test_text_is_unpacked_from_its_start_and_what_is_none_left_alone(tmp_path):
     with plain.open("rb") as file:
         assert unpacked(file) is file
         assert file.read() == text
+
+
+def test_a_parquet_file_that_claims_rows_which_it_has_not_is_refused_unread(tmp_path):
+    """Nine thousand million of them in 1,486 bytes: pyarrow took memory for each."""
+    claiming = Path(__file__).parents[1] / "golden" / "false_row_counts.parquet"
+    with pytest.raises(FalseCountsError, match="it says 2 rows, its parts say 8,835,233,406"):
+        check_row_counts(claiming)
+    for name, column in (("flat", [1, None, 3]), ("nested", [[1, 2], [], None])):
+        parquet.write_table(pa.table({"a": column}), tmp_path / f"{name}.parquet", row_group_size=2)
+        check_row_counts(tmp_path / f"{name}.parquet")
+    parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "empty.parquet")
+    check_row_counts(tmp_path / "empty.parquet")

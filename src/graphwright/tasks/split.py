@@ -54,7 +54,7 @@ def split_by_hash(text: str) -> Split:
 
 def tenth(text: str) -> int:
     """A number from 0 to 9 by a hash."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % 10
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big") % 10
 
 
 @dataclass(frozen=True, eq=False)

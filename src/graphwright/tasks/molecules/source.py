@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from graphwright.files import sha256_of, shipped_table
+from graphwright.files import check_row_counts, sha256_of, shipped_table
 from graphwright.graphs.molecules import MoleculeError, parse_smiles
 from graphwright.tasks.molecules.prepare.sources import (
     LineReader,
@@ -106,10 +106,13 @@ _SEPARATORS = {SourceKind.CSV: ",", SourceKind.TSV: "\t"}
 
 
 def _parquet(path: Path) -> SmilesTable:
+    check_row_counts(path)
     names = parquet.read_schema(path).names
     wanted = [names[at] for at in (_smiles_column(path, names), _split_column(names)) if at is not None]
     table = parquet.read_table(path, columns=wanted)
     smiles, *split = (table[name].cast(pa.string()).combine_chunks() for name in wanted)
+    for column in (smiles, *split):
+        column.validate(full=True)  # Parquet's strings may be any bytes
     return SmilesTable(path, smiles, split[0] if split else None, np.arange(1, len(smiles) + 1))
 
 

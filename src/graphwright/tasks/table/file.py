@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from graphwright.files import encoding_of, separator_of, sha256_of
+from graphwright.files import check_row_counts, encoding_of, separator_of, sha256_of
 from graphwright.graphs import Attribute, Graph, Vocabulary, from_json
 from graphwright.graphs.convert import measurements
 from graphwright.graphs.molecules import MoleculeError, graph_from_molecule, molecule_vocabulary, parse_smiles
@@ -108,6 +108,7 @@ def _plain(value: Any) -> Any:
 
 
 def _parquet(path: Path) -> TableFile:
+    check_row_counts(path)
     table = parquet.read_table(path)
     repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if repeated:
@@ -419,6 +420,8 @@ def _molecule(text: Any) -> Graph:
         return graph_from_molecule(molecule, molecule_vocabulary(symbols or ["C"]))
     except MoleculeError as error:
         raise RowError("not a molecule", SMILES, about(text, error)) from error
+    except ValueError as error:  # an atom that stands for any
+        raise RowError("not a molecule", SMILES, f"{_shown(text)}: {error}") from error
 
 
 def about(text: str, error: MoleculeError) -> str:
