@@ -55,4 +55,4 @@ def fit(
     """
     from graphwright.training.fit import fit_model
 
-    return fit_model(str(source), minutes=minutes, out=out, verbose=verbose, **settings)
+    return fit_model(source, minutes=minutes, out=out, verbose=verbose, **settings)

@@ -93,7 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(f"{hasty:,} of {len(graphs):,} are the best found in time, not proved to be the likeliest")
     short = [each for each in graphs if len(each.candidates) < arguments.top]
     if short and arguments.top > 1:
-        console.print(f"{len(short):,} of {len(graphs):,} have fewer than {arguments.top}: {decoder.why_fewer}")
+        why = "; ".join(filter(None, (decoder.why_fewer, decoder.for_more)))
+        console.print(f"{len(short):,} of {len(graphs):,} have fewer than {arguments.top}: {why}")
     for words in sorted({words for each in graphs[:SHOWN] if (words := order_in_words(each.candidates))}):
         console.print(f"candidates: {words}")
     if len(graphs) > SHOWN:

@@ -63,8 +63,12 @@ def order_in_words(candidates: Sequence[Candidate]) -> str | None:
     """By what candidates are ranked, where one has a higher probability than another before it; else None."""
     if all(first.probability >= second.probability for first, second in pairwise(candidates)):
         return None
-    if any(each.checked is not None for each in candidates):
+    if any(each.checked for each in candidates):
         return "those that have the given fingerprint come first, whatever their probability"
+    if any(each.checked is not None for each in candidates):
+        return (
+            "none has the given fingerprint: those that come nearest to it are first, whatever their probability"
+        )
     return (
         "ranked by the best way to fill the slots with each graph; a probability adds up all ways, "
         "so that a later one may be higher"

@@ -100,6 +100,8 @@ class Decoder(ABC):
     """Samples to decode before a person who waits is told how far it is."""
     why_fewer: ClassVar[str] = "there are no others"
     """Why there may be fewer candidates than were asked for."""
+    for_more: ClassVar[str] = ""
+    """What to say on the command line to have more of them."""
 
     def check(self, task: Task) -> None:  # noqa: B027
         """Refuse a task whose graphs or inputs it cannot do with."""
@@ -158,7 +160,7 @@ class ValidDecoder(Decoder):
     obeys_formulas = True
     takes_the_time_given = True
     at_once = 4
-    why_fewer = "no other molecule was found in time; --seconds gives more"
+    why_fewer, for_more = "no other molecule was found in time", "--seconds gives more"
 
     def check(self, task: Task) -> None:
         if task.vocabulary.edges != BONDS:
@@ -208,7 +210,7 @@ class FingerprintDecoder(Decoder):
     """the likeliest molecule that has the fingerprint that was given"""
 
     at_once = 4
-    why_fewer = "no other molecule that has the fingerprint was found; --decode valid ranks others"
+    why_fewer, for_more = "no other molecule that has the fingerprint was found", "--decode valid ranks others"
 
     def check(self, task: Task) -> None:
         if not task.checks_answers:

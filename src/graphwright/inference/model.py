@@ -29,6 +29,7 @@ from graphwright.models.predictor import RelationDecoder, RelationHead, kept_tok
 from graphwright.settings import MATCHINGS, PairKind, Run
 from graphwright.settings.schema import ModelKind, SlotKind
 from graphwright.tasks import Split, Task, known_graphs, task_of
+from graphwright.tasks.split import SPLITS
 
 if TYPE_CHECKING:
     from graphwright.inference.evaluate import Evaluated
@@ -268,8 +269,8 @@ class SavedModel:
     ) -> list[PredictedGraph]:
         decode = self.decode if decode is None else decode
         decoder = decoder_named(decode)
-        if top < 1:
-            raise ValueError(f"top must be at least 1, got {top}")
+        if not hasattr(top, "__index__") or top < 1:  # numpy's whole numbers are no int
+            raise ValueError(f"top must be at least 1, a whole number, got {top!r}")
         if formula is not None and not decoder.obeys_formulas:
             raise ValueError(f"the {decode} decoder does not obey a formula; the valid and the known one do")
         decoder.check(self.task)
@@ -319,6 +320,10 @@ class SavedModel:
         """
         from graphwright.inference.evaluate import evaluate_saved  # which needs this class
 
+        if split not in SPLITS:
+            raise ValueError(f"there is no split {split!r}, only {', '.join(SPLITS)}")
+        if samples is not None and samples < 1:
+            raise ValueError(f"samples must be at least 1, got {samples}")
         if data is not None and seed is not None:
             raise ValueError("a seed draws fresh samples and data are read: give one of the two")
         file = None if data is None else Path(data)
@@ -335,17 +340,19 @@ class SavedModel:
 
     def __str__(self) -> str:
         weights = sum(each.numel() for each in self.predictor.parameters())
-        return f"{self.name}: {self.task.summary}\n{weights:,} weights, decoded {self.decode}{self._standing()}"
+        known = f"; {self.standing}" if self.standing else ""
+        return f"{self.name}: {self.task.summary}\n{weights:,} weights, decoded {self.decode}{known}"
 
     __repr__ = __str__
 
-    def _standing(self) -> str:
+    @property
+    def standing(self) -> str:
         """What is known of how good it is."""
         test, progress = self.facts.get("test"), self.facts.get("progress") or {}
         try:
             if test:
-                return f"; {test['isomorphic']:.1f} % of {test['samples']:,} unseen samples exactly right"
-            return f"; trained for {progress['seconds'] / 60:.1f} minutes" if "seconds" in progress else ""
+                return f"{test['isomorphic']:.1f} % of {test['samples']:,} unseen samples exactly right"
+            return f"trained for {progress['seconds'] / 60:.1f} minutes" if "seconds" in progress else ""
         except (ArithmeticError, LookupError, TypeError, ValueError):  # whoever wrote it may have written anything
             return ""
 

@@ -50,6 +50,7 @@ def card(name: str, origin: str, model: SavedModel) -> ModelCard:
         kind=str(model.run.task.kind),
         title=page.title,
         summary=task.summary,
+        standing=_sentence(model.standing),
         limits=task.limits,
         files=page.files,
         takes_text=page.takes_text,
@@ -62,6 +63,10 @@ def card(name: str, origin: str, model: SavedModel) -> ModelCard:
         adducts=list(page.adducts),
         sliders=None if wishes is None else Sliders(**asdict(wishes)),
     )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}." if words else ""
 
 
 def _card_colors(model: SavedModel) -> dict[str, str]:

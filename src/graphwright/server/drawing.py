@@ -64,9 +64,9 @@ def graph_drawing(
     verdicts: Sequence[Verdict] = compared.nodes if compared else ["unknown"] * graph.size
     joined: Sequence[Verdict] = compared.edges if compared else ["unknown"] * len(graph.edges)
     drawn = [
-        Node(x=x, y=y, label=name, color=palette[name], certainty=sure, verdict=verdict)
-        for (x, y), name, sure, verdict in zip(
-            where[: graph.size].tolist(), graph.node_names, nodes, verdicts, strict=True
+        Node(x=x, y=y, label=name, color=palette[name], certainty=sure, verdict=verdict, numbers=numbers)
+        for (x, y), name, sure, verdict, numbers in zip(
+            where[: graph.size].tolist(), graph.node_names, nodes, verdicts, _numbers(graph), strict=True
         )
     ]
     lines = [
@@ -83,6 +83,14 @@ def graph_drawing(
             name = truth.edge_names[edge]
             lines.append(Edge(source=i, target=j, label=name, certainty=0, verdict="missing"))
     return Drawing(nodes=drawn, edges=lines, on_picture=side is not None, described=in_words(graph, compared))
+
+
+def _numbers(graph: Graph) -> list[dict[str, float]]:
+    """What every node measures, by name."""
+    if graph.attributes is None:
+        return [{} for _ in range(graph.size)]
+    names = graph.vocabulary.attribute_names
+    return [dict(zip(names, row, strict=True)) for row in graph.attributes.tolist()]
 
 
 def molecule_drawing(

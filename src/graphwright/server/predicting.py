@@ -14,6 +14,7 @@ from graphwright.decoding.candidates import Candidate, order_in_words
 from graphwright.graphs import Graph, turned_towards
 from graphwright.graphs.molecules import BONDS, MoleculeError, graph_from_molecule, parse_smiles
 from graphwright.inference import PredictedGraph, SavedModel
+from graphwright.inference.decoders import decoder_named
 from graphwright.server.cases import hex_colors, shown_input
 from graphwright.server.comparison import Comparison, certainties, compare, transport_plan
 from graphwright.server.drawing import (
@@ -84,13 +85,15 @@ def answer(name: str, model: SavedModel, case: Case, top: int, seconds: float, c
             )
             for each, graph, beside, certainty in zip(ranking, shown, compared, sure, strict=True)
         ]
+    hopeless = ranking[0].checked is False  # which is the headline
     return Answer(
         model=name,
         input=shown_input(case.shown),
         row=case.row,
         rows=list(case.rows) or [case.shown.name],
-        notes=[*case.notes, *_fewer(model, len(candidates), top)],
+        notes=list(case.notes),
         candidates=candidates,
+        fewer=None if len(candidates) >= top or hopeless else decoder_named(model.decode).why_fewer,
         order=order_in_words(ranking),
         plan=plan,
         timings=clock.timings,
@@ -129,13 +132,6 @@ def _truth(model: SavedModel, truth: Graph, text: str | None) -> Notated:
 def _only(predicted: PredictedGraph) -> Candidate:
     """The one graph of a decoder that makes no list."""
     return Candidate(predicted.graph, 0.0, predicted.confidence, 1.0, proved=True)
-
-
-def _fewer(model: SavedModel, count: int, top: int) -> list[str]:
-    """Why there are fewer candidates than were asked for."""
-    if count >= top or model.task.checks_answers:
-        return []
-    return [f"{count} of {top} candidates: the model gives no other graph a chance."]
 
 
 def _predicted_drawing(

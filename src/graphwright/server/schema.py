@@ -70,7 +70,8 @@ class ModelCard(BaseModel):
     """A model that can be asked, and the words of its page.
 
     takes_text: what can be pasted; none where only files can be read. text_label: the same in a word or two.
-    one_line: whether a line of text is an input. colors: of node labels that are colours themselves.
+    one_line: whether a line of text is an input. colors: by which node labels are told apart. standing: how good
+    it is, or how long it was trained, as far as that is known.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ModelCard(BaseModel):
     kind: str
     title: str
     summary: str
+    standing: str
     limits: str
     files: str
     takes_text: str | None
@@ -92,7 +94,10 @@ class ModelCard(BaseModel):
 
 
 class Node(BaseModel):
-    """A node of a drawing, x and y in 0..1, y downwards. certainty: the model's probability of it."""
+    """A node of a drawing, x and y in 0..1, y downwards. certainty: the model's probability of it.
+
+    numbers: what it measures, by name, in the units of the data.
+    """
 
     x: float
     y: float
@@ -100,6 +105,7 @@ class Node(BaseModel):
     color: str
     certainty: float = 1.0
     verdict: Verdict = "unknown"
+    numbers: dict[str, float] = {}
 
 
 class Edge(BaseModel):
@@ -180,7 +186,8 @@ class Timing(BaseModel):
 class Answer(BaseModel):
     """A prediction, drawn and compared. notes: what to know before trusting it. rows: names of all inputs.
 
-    order: by what candidates are ranked, where that is not the probability.
+    fewer: why there are fewer candidates than were asked for, where there are. order: by what they are ranked,
+    where that is not the probability.
     """
 
     model: str
@@ -189,6 +196,7 @@ class Answer(BaseModel):
     rows: list[str]
     notes: list[str]
     candidates: list[ShownCandidate]
+    fewer: str | None
     order: str | None
     plan: ShownPlan | None
     timings: list[Timing]

@@ -189,9 +189,15 @@ class TaskPage(Generic[T]):
 AnyPage: TypeAlias = "TaskPage[Any]"
 
 
+TRAINED = "in the training set"
+"""A remark on an input that a model was trained with."""
+
+
 def in_a_sentence(remark: str) -> str:
     """A remark of a task as the page says it."""
     told, colon, reason = remark.partition("out of scope: ")
     if colon and not told:
         return f"Out of this model's scope: {reason}. It answers all the same, and is wrong."
+    if remark == TRAINED:
+        return "This one is in the training set: the model has seen the answer."
     return f"{remark[0].upper()}{remark[1:]}."

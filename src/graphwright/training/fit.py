@@ -35,7 +35,7 @@ def chosen(source: str, overrides: Sequence[Override] = ()) -> Chosen:
 
 
 def fit_model(
-    source: str,
+    source: str | PathLike[str],
     *,
     minutes: float | None = None,
     out: str | PathLike[str] | None = None,
@@ -43,6 +43,12 @@ def fit_model(
     **settings: str | float | None,
 ) -> SavedModel:
     """`graphwright.fit`."""
+    if not isinstance(source, str | PathLike):
+        raise TypeError(
+            f"fit takes a preset's name or the path of a file, got {type(source).__name__}: write rows to a file "
+            'first, such as frame.to_json("pairs.jsonl", orient="records", lines=True)'
+        )
+    source = str(source)
     overrides = [Override(_key(name), _written(value), "fit") for name, value in settings.items()]
     if minutes is not None:
         overrides.append(Override("train.minutes", minutes, "fit"))
@@ -68,6 +74,10 @@ def _folder(out: str | PathLike[str] | None, name: str) -> Iterator[Path]:
     yield folder
 
 
+LIKE = 0.7
+"""How alike a name must be to be offered instead: blur is not what lr means."""
+
+
 def _key(name: str) -> str:
     """A setting's key from its name in Python: its section may be left out where only one has it."""
     key = name.replace("__", ".")
@@ -75,7 +85,7 @@ def _key(name: str) -> str:
     if "." in key:
         return key
     if not having:
-        near = get_close_matches(key, [option.name for option in options().values()], 1)
+        near = get_close_matches(key, [option.name for option in options().values()], 1, LIKE)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise SettingsError(f"fit: {name} is no setting{hint}")
     if len(having) > 1:

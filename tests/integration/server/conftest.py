@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -12,7 +13,7 @@ from fastapi.testclient import TestClient
 from graphwright.cli import main as cli
 from graphwright.server.app import create_app
 from graphwright.server.catalogue import catalogue
-from tiny_tables import rows, write_jsonl
+from tiny_tables import path_row, rows, write_jsonl
 
 HOME = "http://127.0.0.1"
 
@@ -21,10 +22,15 @@ HOME = "http://127.0.0.1"
 def runs(tiny_run: Path) -> Path:
     """A folder of two runs of three steps, beside which there is a folder that is none."""
     (tiny_run.parent / "empty").mkdir()
-    table = write_jsonl(tiny_run.parent / "points.jsonl", rows())
+    table = write_jsonl(tiny_run.parent / "points.jsonl", rows(change=places))
     steps = ["--train.steps", "3", "--train.validate_every", "2"]
     assert cli.main(["train", str(table), "--out", str(tiny_run.parent / "points"), *steps]) == cli.DONE
     return tiny_run.parent
+
+
+def places(at: int) -> dict[str, Any]:
+    """Numbers of the nodes: where their points are."""
+    return {"attributes": [{"x": x, "y": y} for x, y in path_row(at)["points"]]}
 
 
 @pytest.fixture(scope="session")

@@ -74,9 +74,24 @@ def test_every_model_shows_a_prediction_beside_the_truth(page, address):
         assert page.inner_text("#verdict")
         assert "%" in page.inner_text("#verdict-detail")
         assert "ms" in page.inner_text("#timings")
+        assert page.inner_text("#standing")
         page.hover("#plan tbody tr:first-of-type td")
         assert page.inner_text("#plan-value").startswith("Slot ")
         keep(page, model)
+
+
+def test_a_tables_nodes_are_told_by_their_labels_and_numbers(page, address):
+    page.goto(f"{address}#points")
+    ready(page)
+    assert {"end", "inner"} <= set(page.inner_text("#legend").split())
+    tables = page.locator("summary", has_text="The nodes as a table")
+    assert tables.count() == 2
+    tables.nth(1).click()
+    heads, first = page.locator(".values:visible tr").all_inner_texts()[:2]
+    assert heads.split() == ["node", "x", "y"]
+    label, *numbers = first.split()
+    assert label == "end"
+    assert all(float(number) >= 0 for number in numbers)
 
 
 def test_sliders_candidates_and_plan_by_keyboard_alone(page, address):

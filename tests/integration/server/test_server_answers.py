@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -37,6 +38,10 @@ def test_all_shipped_models_are_listed_with_what_they_take(client):
     assert "Caffeine" in [each["title"] for each in cards["ms2scaffold"]["examples"]]
     assert cards["ms2scaffold"]["adducts"][0] == "[M+H]+"
     assert all(card["summary"] and card["limits"] and card["files"] for card in cards.values())
+    assert all(
+        re.fullmatch(r"[\d.]+ % of [\d,]+ unseen .*\.", cards[name]["standing"]) for name in shipped_names()
+    )
+    assert re.fullmatch(r"Trained for [\d.]+ minutes\.", cards["points"]["standing"])
 
 
 @pytest.mark.parametrize("model", shipped_names())
@@ -118,7 +123,11 @@ def test_a_molecule_outside_the_scope_is_answered_with_a_warning(client):
 
 
 def test_the_page_says_of_an_input_what_the_command_line_says(client):
-    assert text(client, "fingerprint2molecule", CAFFEINE)["notes"] == ["In the training set."]
+    seen = "This one is in the training set: the model has seen the answer."
+    answer = text(client, "fingerprint2molecule", CAFFEINE, top=10)
+    assert answer["notes"] == [seen]
+    assert answer["fewer"] == "no other molecule that has the fingerprint was found"
+    assert text(client, "fingerprint2molecule", CAFFEINE, top=1)["fewer"] is None
     negative = f"BEGIN IONS\nPEPMASS=193.07\nCHARGE=1-\nFORMULA=C8H10N4O2\n{PEAKS}\nEND IONS\n"
     scope = "Out of this model's scope: a negative ion. It answers all the same, and is wrong."
     assert scope in text(client, "ms2scaffold", negative)["notes"]

@@ -268,3 +268,4 @@ def test_an_order_that_is_not_that_of_the_probabilities_is_explained() -> None:
     assert order_in_words([]) is None
     assert "adds up all ways" in (order_in_words(ranked(0.2, 0.5)) or "")
     assert "have the given fingerprint come first" in (order_in_words(ranked(0.2, 0.5, checked=True)) or "")
+    assert "none has the given fingerprint" in (order_in_words(ranked(0.2, 0.5, checked=False)) or "")

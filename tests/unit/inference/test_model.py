@@ -215,8 +215,13 @@ def test_decoders_are_named_as_on_the_command_line(molecules):
             molecules.predict("CCO", decode=wrong)
         with pytest.raises(ValueError, match="there is no decoder"):
             molecules.evaluate(samples=1, decode=wrong)
-    with pytest.raises(ValueError, match="top must be at least 1"):
-        molecules.predict("CCO", top=0)
+    for wrong in (0, "3", 1.5):
+        with pytest.raises(ValueError, match="top must be at least 1, a whole number"):
+            molecules.predict("CCO", top=wrong)
+    with pytest.raises(ValueError, match="there is no split 'dev', only train, validation, test"):
+        molecules.evaluate(split="dev")
+    with pytest.raises(ValueError, match="samples must be at least 1, got 0"):
+        molecules.evaluate(samples=0)
     ethanol = molecules.predict("CCO", decode="valid", formula="C2H6O", seconds=60)
     assert sorted(ethanol.graph.node_names) == ["C", "C", "O"]
 

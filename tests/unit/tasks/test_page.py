@@ -42,12 +42,14 @@ class Spelling(Task):
 
 @pytest.fixture
 def model():
-    return SimpleNamespace(task=Spelling(None), run=SimpleNamespace(task=SimpleNamespace(kind="spelling")))
+    run = SimpleNamespace(task=SimpleNamespace(kind="spelling"))
+    return SimpleNamespace(task=Spelling(None), run=run, standing="good")
 
 
 def test_its_card_says_what_it_reads(model):
     shown = card("mine", "run", model)
     assert (shown.kind, shown.files, shown.sliders) == ("spelling", "words, one a line", None)
+    assert shown.standing == "Good."
     assert "words, one a line" in shown.takes_text
 
 

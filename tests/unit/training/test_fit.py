@@ -47,3 +47,16 @@ def test_a_run_is_kept_where_one_asks_for_it(tmp_path, capsys):
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(SettingsError, match=message):
         gw.fit("coloring10", **settings)
+
+
+def test_what_is_neither_a_name_nor_a_file_is_told_how_to_become_one():
+    for given in (None, [{"x": 1}], object()):
+        with pytest.raises(
+            TypeError, match=r"fit takes a preset's name or the path of a file, got \w+: write rows"
+        ):
+            gw.fit(given)
+
+
+def test_no_setting_is_offered_that_is_not_alike():
+    with pytest.raises(SettingsError, match=r"^fit: lr is no setting$"):
+        gw.fit("coloring10", lr=0.1)

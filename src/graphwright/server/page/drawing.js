@@ -79,7 +79,33 @@ function graph(drawing, label, picture) {
 function described(part, kind) {
   if (part.verdict === "missing") return `missing ${kind}: ${part.label}`;
   const judged = part.verdict === "wrong" ? ", not in the truth" : "";
-  return `${kind}: ${part.label}, ${percent(part.certainty)} certain${judged}`;
+  const numbers = Object.entries(part.numbers ?? {}).map(([name, value]) => `, ${name} ${short(value)}`);
+  return `${kind}: ${part.label}, ${percent(part.certainty)} certain${numbers.join("")}${judged}`;
+}
+
+const short = (value) => String(Number(value.toPrecision(4)));
+
+/** The nodes with their numbers, for those who read them. given: whether nobody had to predict them. */
+export function nodeTable(nodes, given) {
+  const real = nodes.filter((node) => node.verdict !== "missing");
+  const names = Object.keys(real[0]?.numbers ?? {});
+  const heads = ["node", ...(given ? [] : ["certain"]), ...names];
+  const rows = real.map((node) => [node.label, ...(given ? [] : [percent(node.certainty)]), ...names.map((name) => short(node.numbers[name]))]);
+  return folded("The nodes as a table", heads, rows);
+}
+
+function folded(title, heads, rows) {
+  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
+  const body = rows.map((row) => element("tr", {}, ...row.map((text) => element("td", {}, text))));
+  const table = element("table", { class: "values" }, element("thead", {}, head), element("tbody", {}, ...body));
+  return element("details", {}, element("summary", {}, title), element("div", { class: "scroll" }, table));
+}
+
+/** A label's colour. */
+export function dot(color, title = null) {
+  const made = element("span", { class: "dot", title });
+  made.style.background = color;
+  return made;
 }
 
 /** Sticks over m/z, explained peaks in colour and the largest of them named. */
@@ -134,11 +160,8 @@ function ticks(low, high, count) {
 
 /** The peaks for those who read them. */
 export function peakTable(peaks) {
-  const rows = peaks.map((peak) =>
-    element("tr", {}, element("td", {}, peak.mz.toFixed(4)), element("td", {}, peak.intensity.toPrecision(3)), element("td", {}, peak.formula ? written(peak.formula) : "–")));
-  const head = element("tr", {}, ...["m/z", "intensity", "explained by"].map((text) => element("th", { scope: "col" }, text)));
-  const table = element("table", { class: "peaks" }, element("thead", {}, head), element("tbody", {}, ...rows));
-  return element("details", {}, element("summary", {}, "The peaks as a table"), table);
+  const rows = peaks.map((peak) => [peak.mz.toFixed(4), peak.intensity.toPrecision(3), peak.formula ? written(peak.formula) : "–"]);
+  return folded("The peaks as a table", ["m/z", "intensity", "explained by"], rows);
 }
 
 /** The active bits of a fingerprint as a field of 32 x 64. */
@@ -153,11 +176,7 @@ export function fingerprint(bits) {
 export function plan(given, colors, say) {
   const short = (text) => {
     const name = (/\(([^,)]+)/.exec(text) ?? [null, ""])[1];
-    if (colors[name]) {
-      const dot = element("span", { class: "dot", title: name });
-      dot.style.background = colors[name];
-      return dot;
-    }
+    if (colors[name]) return dot(colors[name], name);
     return /^no node/.test(text) ? "–" : name.startsWith("present") ? "" : name.slice(0, 2);
   };
   const head = element("tr", {}, element("td", { class: "corner", "aria-hidden": "true" }), ...given.nodes.map((node) => element("th", { scope: "col", "aria-label": node }, short(node))));

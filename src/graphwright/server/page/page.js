@@ -1,6 +1,6 @@
 // The page: choose a model, give it an input, see what it predicts.
 
-import { drawn, element, fingerprint, peakTable, percent, plan, spectrum } from "./drawing.js";
+import { dot, drawn, element, fingerprint, nodeTable, peakTable, percent, plan, spectrum } from "./drawing.js";
 
 const at = (id) => document.getElementById(id);
 const FIRST = "coloring10";
@@ -175,7 +175,9 @@ function inputPanel() {
 
 function graphPanel(title, drawing) {
   const caption = drawing.text ? [element("code", {}, drawing.text)] : [drawing.described.split(";")[0]];
-  return panel(title, drawn(drawing, `${title}: ${drawing.described}`, answer.input.image), caption);
+  const made = panel(title, drawn(drawing, `${title}: ${drawing.described}`, answer.input.image), caption);
+  if (drawing.nodes.some((node) => Object.keys(node.numbers).length)) made.append(nodeTable(drawing.nodes, title === "Truth"));
+  return made;
 }
 
 function showPanels() {
@@ -187,7 +189,10 @@ function showPanels() {
   if (answer.candidates[chosen].edits) marks.push(["wrong", "differs from the truth"]);
   if (answer.candidates[chosen].edits && !drawing.svg) marks.push(["missing", "missing"]);
   if (answer.input.peaks?.some((peak) => peak.formula)) marks.push(["explained", "explained peak"]);
-  at("legend").replaceChildren(...marks.map(([kind, words]) => element("span", { class: kind }, words)));
+  const lines = marks.map(([kind, words]) => element("span", { class: `line ${kind}` }, words));
+  // Colours of pictures speak for themselves.
+  const labels = card.sliders ? [] : Object.entries(card.colors).map(([name, color]) => element("span", {}, dot(color), ` ${name}`));
+  at("legend").replaceChildren(...lines, ...labels);
 }
 
 function showCandidates() {
@@ -209,8 +214,10 @@ function showCandidates() {
     return element("li", {}, button);
   });
   at("candidates").replaceChildren(...items);
-  at("order").textContent = answer.order ? `${capital(answer.order)}.` : "";
-  at("order").hidden = !answer.order;
+  for (const id of ["order", "fewer"]) {
+    at(id).textContent = answer[id] ? `${capital(answer[id])}.` : "";
+    at(id).hidden = !answer[id];
+  }
 }
 
 function choose(index) {
@@ -234,6 +241,7 @@ function choosePage(name) {
   at("model").value = card.name;
   history.replaceState(null, "", `#${encodeURIComponent(card.name)}`);
   at("summary").textContent = card.summary;
+  at("standing").textContent = card.standing;
   at("limits").textContent = card.limits;
   at("scope").hidden = false;
   at("sliders").hidden = !card.sliders;

@@ -45,7 +45,7 @@ from graphwright.tasks.molecules.targets import (
     molecule_sheet,
     structure_svg,
 )
-from graphwright.tasks.page import Case, ShownInput, TaskPage, in_a_sentence
+from graphwright.tasks.page import TRAINED, Case, ShownInput, TaskPage, in_a_sentence
 from graphwright.tasks.split import Split
 from graphwright.tasks.task import LONGEST_NAME, BadInput, NamedInput, file_stem, register_task
 
@@ -249,7 +249,7 @@ class Fingerprint2Molecule(MoleculeTask):
         except MoleculeError as error:
             return [f"out of scope: {error.detail}"]
         trained = Chem.MolToSmiles(molecule, isomericSmiles=False) in self._trained
-        return ["in the training set"] if trained else []
+        return [TRAINED] if trained else []
 
     @property
     def _trained(self) -> frozenset[str]:

@@ -578,8 +578,10 @@ def _elements(given: Any, form: Form) -> list[Any]:
 def as_rows(given: Any, form: Form) -> list[Row]:
     """What a person has in hand, one input or many, as rows of the table."""
     if isinstance(given, Mapping):
-        return [given]
+        given = [given]
     if isinstance(given, list | tuple) and given and all(isinstance(each, Mapping) for each in given):
+        for row in given:
+            _refuse_lacking(row, form)
         return list(given)
     if form.kind is InputKind.SEVERAL or (form.kind is InputKind.VECTOR and len(form.columns) > 1):
         raise ValueError(f"expected a mapping with the columns {', '.join(form.columns)}, or several")
@@ -590,6 +592,14 @@ def as_rows(given: Any, form: Form) -> list[Row]:
         return [{first: each} for each in arrays]
     many = _elements(given, form)
     return [{first: _lists(each)} for each in ([many] if one else many)]
+
+
+def _refuse_lacking(row: Row, form: Form) -> None:
+    """A ValueError where a column has another name than the model knows."""
+    lacking = [name for name in form.columns if name not in row and name not in CONDITIONS]
+    if lacking:
+        there = ", ".join(map(str, row)) or "nothing"
+        raise ValueError(f"a row needs {', '.join(form.columns)}; {lacking[0]} is missing, there is {there}")
 
 
 def _lists(value: Any) -> Any:

@@ -252,7 +252,13 @@ class Table(Task):
         return codes and isinstance(given, Tensor) and given.ndim == 2 and not given.is_floating_point()
 
     def file_of(self, given: Any) -> Path | None:
-        """A SMILES may end as a file's name does, and is one only where such a file is there."""
+        """A SMILES may end as a file's name does, and is one only where such a file is there; JSON is none."""
+        if (
+            isinstance(given, str)
+            and given.lstrip().startswith(("{", "["))
+            and self.form.kind is not InputKind.BITS
+        ):
+            return None
         if self.form.kind is not InputKind.BITS or not isinstance(given, str):
             return super().file_of(given)
         is_file = given.lower().endswith(TABLE_FILES) or (len(given) <= LONGEST_NAME and Path(given).is_file())
@@ -346,6 +352,9 @@ class Table(Task):
         return smiles_from_graph(graph)
 
 
+LIKE_SPANS = 4
+
+
 def _draw(value: Any, form: Form, axes: Axes) -> None:
     match form.kind:
         case InputKind.VECTOR:
@@ -358,6 +367,9 @@ def _draw(value: Any, form: Form, axes: Axes) -> None:
             numbers = form.raw(value).reshape(-1, form.numbers)
             second = numbers[:, 1] if form.numbers > 1 else np.zeros(len(numbers))
             axes.scatter(numbers[:, 0], second, s=20)
+            across, up = np.ptp(numbers[:, 0]), np.ptp(second)
+            if min(across, up) > max(across, up) / LIKE_SPANS:  # of one kind, such as places: shapes are kept
+                axes.set_aspect("equal", adjustable="datalim")
         case InputKind.PICTURE:
             axes.imshow(value.transpose(1, 2, 0))
         case InputKind.BITS:
@@ -513,14 +525,21 @@ class TablePage(TaskPage[Table]):
 
     @property
     def takes_text(self) -> str:
-        return f"a row as JSON: {', '.join(self.task.form.columns)}"
+        return f"a row as JSON, with {', '.join(self.task.form.columns)}"
 
     def pasted(self, text: str, ion: Ion) -> str:  # noqa: ARG002
-        """One or several JSON objects, however they are broken into lines, as one a line."""
+        """JSON objects, however they are broken into lines, or the value of the only column, as one a line."""
+        columns = self.task.form.columns
+        if not text.lstrip().startswith(("{", "[")):
+            raise ValueError(
+                f'a row is JSON, as {{"{columns[0]}": ...}}, and this begins with {text.strip()[:20]!r}'
+            )
         try:
             rows = json.loads(text)
         except (ValueError, RecursionError):
             return text  # one a line already, or an error that the reader words better
+        if isinstance(rows, list) and len(columns) == 1 and not any(isinstance(row, dict) for row in rows):
+            rows = {columns[0]: rows}
         return "\n".join(json.dumps(row) for row in (rows if isinstance(rows, list) else [rows]))
 
     def inputs(self, path: Path, formula: str) -> Iterator[NamedInput | BadInput]:
@@ -532,7 +551,9 @@ class TablePage(TaskPage[Table]):
     def drawn(self, value: TableInput, name: str) -> ShownInput:
         """With the row as it can be pasted again, where what was read tells that."""
         cells = self.task.form.written(value.value)
-        return replace(super().drawn(value, name), text=None if cells is None else json.dumps(cells))
+        text = None if cells is None else json.dumps(cells)
+        where, _, row = name.rpartition(":")
+        return replace(super().drawn(value, name), caption=f"row {row} of {where}" if where else name, text=text)
 
     def where(self, graph: Graph) -> Positions | None:
         return self.task.node_positions(graph)
@@ -564,7 +585,7 @@ class TablePage(TaskPage[Table]):
         if given.index is None:
             return None
         try:
-            sample = self.task.lone_rows(path).sample(given.index, given.value)
+            graph = self.task.lone_rows(path).graph(given.index)
         except ValueError:  # inputs alone
             return None
-        return sample.graph if isinstance(sample, TableSample) else None
+        return graph if isinstance(graph, Graph) else None

@@ -270,19 +270,27 @@ class LoneRows:
         rows = zip(self.file.rows, self.file.numbers, strict=True)
         return [at for at, (row, number) in enumerate(rows) if _split(row, number, by_column) == split]
 
-    def sample(self, at: int, value: Value | None = None) -> TableSample | RowError:
-        """What the row at an index says, or what is wrong with it. value: its input, if that was read before."""
-        row = self.file.rows[at]
+    def sample(self, at: int) -> TableSample | RowError:
+        """What the row at an index says, or what is wrong with it."""
+        row, number = self.file.rows[at], self.file.numbers[at]
         graph = _graph(row, self.target)
         if isinstance(row, RowError):
             return row
         if isinstance(graph, RowError):
             return graph
-        read = _value(row, self.form, self.file.path.parent) if value is None else value
-        if isinstance(read, RowError):
-            return read
-        number = self.file.numbers[at]
-        return _sample(row, number, graph, read, self.vocabulary, self.capacity, self.target)
+        value = _value(row, self.form, self.file.path.parent)
+        if isinstance(value, RowError):
+            return value
+        return _sample(row, number, graph, value, self.vocabulary, self.capacity, self.target)
+
+    def graph(self, at: int) -> Graph | RowError:
+        """The graph of the row at an index, whatever its input, and without numbers that not all nodes have."""
+        graph = _graph(self.file.rows[at], self.target)
+        if isinstance(graph, RowError):
+            return graph
+        if _lacking(graph, self.vocabulary):
+            graph = replace(graph, attributes=None)
+        return _unfit(graph, self.vocabulary, self.capacity, self.target) or graph.with_vocabulary(self.vocabulary)
 
 
 def _owners(settings: TableTask, form: Form, training: Sequence[TableSample], path: Path) -> Owners:
@@ -494,6 +502,23 @@ def _sample(
     capacity: int,
     target: Sequence[str],
 ) -> TableSample | RowError:
+    fault = _unfit(graph, vocabulary, capacity, target)
+    if fault is not None:
+        return fault
+    lacking = _lacking(graph, vocabulary)
+    if lacking:
+        detail = f"its nodes do not all have the number {lacking[0]!r}, as those of training rows have"
+        return RowError("missing number", target[-1], detail)
+    return TableSample(number, name_of(row, number), value, graph.with_vocabulary(vocabulary))
+
+
+def _lacking(graph: Graph, vocabulary: Vocabulary) -> list[str]:
+    """Numbers that its nodes should have."""
+    return [name for name in vocabulary.attribute_names if name not in graph.vocabulary.attribute_names]
+
+
+def _unfit(graph: Graph, vocabulary: Vocabulary, capacity: int, target: Sequence[str]) -> RowError | None:
+    """Why a model can know no such graph: its size, or a label."""
     if graph.size > capacity:
         detail = f"the graph has {graph.size} nodes, more than the capacity {capacity}"
         return RowError("larger than the capacity", target[0], detail)
@@ -504,11 +529,7 @@ def _sample(
         unknown = sorted(set(names) - set(known))
         if unknown:
             return RowError("unknown label", field, f"no training row has the {what} label {unknown[0]!r}")
-    lacking = [name for name in vocabulary.attribute_names if name not in graph.vocabulary.attribute_names]
-    if lacking:
-        detail = f"its nodes do not all have the number {lacking[0]!r}, as those of training rows have"
-        return RowError("missing number", target[-1], detail)
-    return TableSample(number, name_of(row, number), value, graph.with_vocabulary(vocabulary))
+    return None
 
 
 def _nothing_to_learn_from(

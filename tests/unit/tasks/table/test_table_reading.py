@@ -19,7 +19,7 @@ from graphwright.server.drawing import graph_drawing
 from graphwright.settings import load_run
 from graphwright.spectra import Origin, Spectrum, tidy_peaks
 from graphwright.tasks.molecules.fingerprint import fingerprint_batch
-from graphwright.tasks.page import Wish
+from graphwright.tasks.page import Ion, Wish
 from graphwright.tasks.spectra.encoded import SpectrumTask, spectrum_batch
 from graphwright.tasks.table import Form, InputKind, Owners, Table, TableDataset, TableTask, understand
 from graphwright.testing import check_encoder, check_task
@@ -751,6 +751,7 @@ def test_nodes_are_drawn_where_they_are_the_right_way_up(tmp_path):
     (compared,) = compare([moved], case.truth)
     drawn = graph_drawing(moved, {}, compared, true_positions=case.positions, own=points.page.where(moved))
     assert [(round(node.x), round(node.y)) for node in drawn.nodes] == [(0, 0), (0, 1), (1, 1)]
+    assert [node.numbers for node in drawn.nodes] == [{"x": 0, "y": 1}, {"x": 0, "y": 0}, {"x": 1, "y": 0}]
     seen = [row | three for row in picture_rows(tmp_path / "pairs")]
     pictures = table(write_jsonl(tmp_path / "pairs" / "a.jsonl", seen))
     assert pictures.positions(pictures.data("train")[0]).tolist() == [[-1, -1], [1, -1], [-1, 1]]
@@ -774,3 +775,22 @@ def test_a_row_is_shown_as_it_can_be_pasted_again(tmp_path, cells, tells):
     assert (text is not None) == tells
     if tells:
         assert json.loads(text) == cells(sample.row - 1)
+
+
+def test_pasted_rows_may_be_one_object_many_or_the_value_of_the_only_column(tmp_path):
+    page = table(write_jsonl(tmp_path / "pairs.jsonl", rows())).page
+    for text in ('{"points":\n [[0.5, 1]]}', "[[0.5,\n1]]", '[{"points": [[0.5, 1]]}]'):
+        assert json.loads(page.pasted(text, Ion())) == {"points": [[0.5, 1]]}
+    assert len(page.pasted('[{"points": []}, {"points": []}]', Ion()).splitlines()) == 2
+    with pytest.raises(
+        ValueError, match=r"a row is JSON, as {\"points\": ...}, and this begins with 'points = 3'"
+    ):
+        page.pasted("points = 3", Ion())
+
+
+def test_a_row_in_hand_that_lacks_a_column_is_told_which(tmp_path):
+    own = table(write_jsonl(tmp_path / "pairs.jsonl", rows()))
+    with pytest.raises(ValueError, match=r"^a row needs points; points is missing, there is pts$"):
+        own.inputs({"pts": [[0.5, 1]]})
+    with pytest.raises(ValueError, match="expected points: a set of vectors of 2 numbers, or several; got str"):
+        own.given('{"points": [[0.5, 1.5]]}')
