@@ -85,12 +85,12 @@ def _measure(name: str, remarks: list[str]) -> list[Row]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(f"bench {name}", total=None)
-        for found in BENCHMARKS[name]():
-            if isinstance(found, Remark):
-                remarks.append(found.text)
+        for row in BENCHMARKS[name]():
+            if isinstance(row, Remark):
+                remarks.append(row.text)
                 continue
-            rows.append(found)
-            line = f"bench {name}: {found.name}, n = {found.n}, {found.threads} threads, {found.ratio:.2f}x"
+            rows.append(row)
+            line = f"bench {name}: {row.name}, n = {row.n}, {row.threads} threads, {row.ratio:.2f}x"
             progress.update(task, description=line)
             if not console.is_terminal:
                 print(line, file=console.file, flush=True)

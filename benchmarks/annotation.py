@@ -24,7 +24,7 @@ NAME = "plain loop over sub-formulas"
 def plain_errors(mzs: Sequence[float], formula: str, adduct: str, tolerance_ppm: float) -> list[float | None]:
     """ppm of the best sub-formula of every peak, None where nothing explains it; for ions of charge 1."""
     masses = _masses(formula, adduct)
-    found: list[float | None] = []
+    explained: list[float | None] = []
     for mz in mzs:
         best = None
         at = bisect_left(masses, mz * (1 - 2e-6 * tolerance_ppm))
@@ -33,8 +33,8 @@ def plain_errors(mzs: Sequence[float], formula: str, adduct: str, tolerance_ppm:
             if abs(ppm) <= tolerance_ppm and (best is None or abs(ppm) < abs(best)):
                 best = ppm
             at += 1
-        found.append(best)
-    return found
+        explained.append(best)
+    return explained
 
 
 def _masses(formula: str, adduct: str) -> list[float]:
@@ -81,7 +81,7 @@ def _evenly(spectra: Sequence[Spectrum], most: int) -> list[Spectrum]:
 
 
 def _seconds(call: Callable[[], object]) -> tuple[float, float]:
-    """Of the clock, and of the processor."""
+    """By the clock, and by the processor."""
     before = process_time()
     _, wall = timed(call)
     return wall, process_time() - before

@@ -43,7 +43,7 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """Of the medians."""
+        """How many times as many now, by the medians."""
         return median(self.now) / median(self.earlier)
 
 

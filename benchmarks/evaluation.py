@@ -106,7 +106,7 @@ class NearlyRight(nn.Module):
 
     def __init__(self, graphs: Sequence[Graph], capacity: int, seed: int = 0) -> None:
         super().__init__()
-        self.place = nn.Parameter(torch.zeros(()))  # where the predictor lives
+        self.anchor = nn.Parameter(torch.zeros(()))  # where the predictor lives
         rng = np.random.default_rng(seed)
         targets = GraphBatch.collate(graphs, capacity)
         self.targets, self.edges = targets, targets.edge_labels.clone()
@@ -154,8 +154,8 @@ def measure_evaluation(
             whole, few = range(samples), range(min(peer_samples, samples))
             result, ours = timed(partial(evaluate_predictor, predictor, data, whole, task.vocabulary, model.loss))
             scores, theirs = timed(partial(reference_scores, predictor, data, few, task.vocabulary))
-            found = float(result.report.edit[: len(few)].mean())
+            mean = float(result.report.edit[: len(few)].mean())
             edits = [score.edit for score in scores]
-            figures = (1000 * ours / samples, NAME, 1000 * theirs / len(few), found, float(np.mean(edits)))
+            figures = (1000 * ours / samples, NAME, 1000 * theirs / len(few), mean, float(np.mean(edits)))
             extras = {"seconds": ours}
             yield Row(f"evaluation, {name}", task.capacity, samples, threads_used, *figures, extras=extras)

@@ -39,7 +39,7 @@ class Target:
 
     @classmethod
     def of(cls, address: str) -> Target:
-        """Of `http://127.0.0.1:8100/`."""
+        """From `http://127.0.0.1:8100/`."""
         split = urlsplit(address)
         return cls(split.hostname or "", split.port or 80)
 

@@ -68,17 +68,17 @@ def table(sections: Mapping[str, Sequence[Row]]) -> Table:
     Where it is narrow words go to the next line; a figure is never cut.
     """
     result = Table(title=f"bench {', '.join(sections)}", title_justify="left")
-    rows = {name: [_cells(row) for row in found] for name, found in sections.items()}
+    rows = {name: [_cells(row) for row in section] for name, section in sections.items()}
     for heading in TEXTS:
         result.add_column(heading, overflow="fold")
     for at, heading in enumerate(NUMBERS, start=1):  # cells begin with the peer
-        cells = [cells[at] for found in rows.values() for cells in found]
+        cells = [cells[at] for section in rows.values() for cells in section]
         result.add_column(heading, justify="right", overflow="fold", min_width=max(map(len, cells), default=0))
-    if any(row.extras for found in sections.values() for row in found):
+    if any(row.extras for section in sections.values() for row in section):
         result.add_column("besides", overflow="fold")
-    for name, found in sections.items():
+    for name, section in sections.items():
         result.add_section()
-        for row, cells in zip(found, rows[name], strict=True):
+        for row, cells in zip(section, rows[name], strict=True):
             title = row.name if len(sections) == 1 else f"{name}: {row.name}"
             result.add_row(title, *cells)
     return result
@@ -172,7 +172,7 @@ def peaks(ours: Callable[[], object], peer: Callable[[], object]) -> dict[str, f
 
 
 def _status(name: str) -> int:
-    found = re.search(rf"^{name}:\s+(\d+) kB", STATUS.read_text(), re.MULTILINE)
-    if found is None:
+    line = re.search(rf"^{name}:\s+(\d+) kB", STATUS.read_text(), re.MULTILINE)
+    if line is None:
         raise RuntimeError(f"{STATUS} does not tell {name}")
-    return 1024 * int(found[1])
+    return 1024 * int(line[1])

@@ -204,8 +204,10 @@ def scipy_loop(case: Case, steps: int) -> Tensor:
     """
     first, second = case.prediction.double().numpy(), case.target.double().numpy()
     rng = np.random.default_rng(0)  # not drawn from: the start is uniform; but scipy warns of the global one
-    found = [
+    assigned = [
         quadratic_assignment(a, b, "faq", {"maximize": True, "maxiter": steps, "rng": rng}).col_ind
         for a, b in zip(first, second, strict=True)
     ]
-    return permutation_matrix(torch.stack([torch.from_numpy(columns) for columns in found]), case.problem.linear)
+    return permutation_matrix(
+        torch.stack([torch.from_numpy(columns) for columns in assigned]), case.problem.linear
+    )

@@ -45,7 +45,7 @@ from graphwright.cli.shared import DONE, SOME_FAILED
 CUT_OFF = 15.0
 """Seconds after which the server under test cuts a prediction off."""
 SLOW_SECONDS = 60.0
-"""Of slow clients: three times what a request may take to arrive."""
+"""How long slow clients take: three times what a request may take to arrive."""
 TIMES = {"slow heads": 3, "silent": 3, "deaf": 0.1}
 """How many for each honest client: more connections than are allowed, but few of the deaf, who are answered all
 that the system keeps for them."""
@@ -87,10 +87,10 @@ def served(problems: list[str]) -> Iterator[Served]:
         with log.open("w") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as server:
             assert server.stdout is not None
             try:
-                found = re.search(r"http://\S+", server.stdout.readline().decode())
-                if found is None:
+                address = re.search(r"http://\S+", server.stdout.readline().decode())
+                if address is None:
                     raise RuntimeError(f"the server does not start: {log.read_text()}")
-                yield Served(Target.of(found[0]), server.pid)
+                yield Served(Target.of(address[0]), server.pid)
             finally:
                 server.terminate()
                 try:

@@ -31,7 +31,7 @@ class Figures:
             self.seconds.append(seconds)
 
     def percentile(self, share: float) -> float:
-        """Of the answered ones."""
+        """Among the answered ones."""
         ordered = sorted(self.seconds) or [float("nan")]
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

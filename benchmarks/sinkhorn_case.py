@@ -27,7 +27,7 @@ def eager_sinkhorn(cost: Tensor, epsilon: float, iterations: int) -> Tensor:
 
 
 TEMPERATURE = 4.5e-3
-"""Of Coloring 10 in the paper."""
+"""Coloring 10's in the paper."""
 ITERATIONS = 20
 WIDTH = 64
 """Width of the compared embeddings in the -cpu presets."""

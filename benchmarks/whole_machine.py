@@ -62,16 +62,16 @@ def measure_time_to_published(goal: Goal = PUBLISHED, further: Sequence[str] = (
 
     Milliseconds are all of these minutes, not of one sample; the peer is conditional gradient.
     """
-    run, found = load_run(goal.preset, _overrides(further)), {}
+    run, passes = load_run(goal.preset, _overrides(further)), {}
     for name, options in MATCHINGS.items():
         with TemporaryDirectory() as folder:
-            found[name] = _until_passed(goal, Path(folder) / "run", [*options, *further])
-        if found[name] is None:
+            passes[name] = _until_passed(goal, Path(folder) / "run", [*options, *further])
+        if passes[name] is None:
             yield Remark(
                 f"{name} did not pass {goal.isomorphic} % and edit {goal.edit} in {goal.minutes:g} minutes"
             )
-    peer = found["conditional gradient"]
-    for name, passed in found.items():
+    peer = passes["conditional gradient"]
+    for name, passed in passes.items():
         if passed is None:
             continue
         seconds, samples = passed
@@ -89,7 +89,7 @@ def _command(preset: str, folder: Path, options: Sequence[str]) -> list[str]:
 
 
 def _samples_per_second(preset: str, options: Sequence[str]) -> float:
-    """Of a short run, its first log line and its validation left out."""
+    """The rate of a short run, its first log line and its validation left out."""
     steps = LOG_EVERY * LOGGED
     short = ["--train.steps", str(steps), "--train.log_every", str(LOG_EVERY), "--train.validation_samples", "1"]
     with TemporaryDirectory() as folder:
@@ -102,7 +102,7 @@ def _samples_per_second(preset: str, options: Sequence[str]) -> float:
 
 
 def steps_per_second(folder: Path) -> float:
-    """Of a run with a log line for every `LOG_EVERY` steps, its first ones and its validation left out."""
+    """The rate of a run with a log line for every `LOG_EVERY` steps, its first and validations left out."""
     records = [record for record in read_log(folder / "log.jsonl") if VALIDATION not in record]
     steps: int = records[-1]["step"] - records[0]["step"]
     seconds: float = records[-1]["seconds"] - records[0]["seconds"]

@@ -52,7 +52,7 @@ TRIANGLES = Graph.build(6, [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)])
 
 @dataclass(frozen=True)
 class Minima:
-    """Of one pair of matrices the least J over permutations and the least J, J_a, J_b found over plans."""
+    """For one pair of matrices the least J over permutations and the least J, J_a, J_b found over plans."""
 
     exact: float
     J: float
@@ -89,7 +89,7 @@ def random_plans(generator: torch.Generator, count: int, n: int) -> Tensor:
 
 
 def minima(A: Tensor, B: Tensor, seed: int) -> list[Minima]:
-    """Of pairs (b, n, n): by brute force over permutations, and by solvers from several starts over plans."""
+    """For pairs (b, n, n): by brute force over permutations, and by solvers from several starts over plans."""
     b, n = A.shape[:2]
     every = every_permutation(n)
     exact, at = torch.stack([value(every, A[i], B[i], Objective.J) for i in range(b)]).min(1)
@@ -104,8 +104,8 @@ def minima(A: Tensor, B: Tensor, seed: int) -> list[Minima]:
     least = {Objective.J: value(gromov, A, B, Objective.J)}
     for objective in (Objective.J_A, Objective.J_B):
         own = _problem(A, B, objective)
-        found = [mirror_descent(own, start, outer=OUTER, inner=INNER).matrix for start in (flat, gromov)]
-        least[objective] = value(_least([gromov, flat, *found], A, B, objective), A, B, objective)
+        descended = [mirror_descent(own, start, outer=OUTER, inner=INNER).matrix for start in (flat, gromov)]
+        least[objective] = value(_least([gromov, flat, *descended], A, B, objective), A, B, objective)
     rows = zip(exact.tolist(), *(least[objective].tolist() for objective in Objective), strict=True)
     return [Minima(*row) for row in rows]
 
@@ -314,9 +314,9 @@ def _identity() -> list[Finding]:
     expected = {Objective.J: 2.0, Objective.J_B: 1.0, Objective.J_A: 0.0}
     findings = []
     for objective, wanted in expected.items():
-        found = float(value(flat, eye, eye, objective))
+        figure = float(value(flat, eye, eye, objective))
         text = f"{objective}, identities of size 2, uniform plan"
-        findings.append(Finding("C.1", f"{objective} = {wanted:g}", text, found, abs(found - wanted) < EXACT))
+        findings.append(Finding("C.1", f"{objective} = {wanted:g}", text, figure, abs(figure - wanted) < EXACT))
     return findings
 
 

@@ -78,12 +78,12 @@ def matcher(rows: Rows) -> str:
     """The learned plan with and without its target encoder beside Any2Graph's solver."""
     lines = []
     for threads, n in rows.sizes("matcher", "learned plan"):
-        found = [
+        beside = [
             rows.one("matcher", name, n, threads, f"conditional gradient, ot.emd, {state}")
             for name in ("learned plan", "learned plan, target encoder")
             for state in ("untrained", "trained")
         ]
-        alone, trained, encoder, both = (row for row in found if row is not None)
+        alone, trained, encoder, both = (row for row in beside if row is not None)
         cells = [digits(alone["ours_ms"]), f"{alone['peer_ms']:.2f}", times(alone)]
         cells += [f"{trained['peer_ms']:.2f}", times(trained), digits(encoder["ours_ms"])]
         lines.append([str(n), str(threads), *cells, f"{times(encoder)}, {times(both)}"])
@@ -138,14 +138,14 @@ def steps(rows: Rows) -> str:
     kinds = ["learned", "mirror", "conditional_gradient", "labels", "order"]
     lines = []
     for threads, n in rows.sizes("training", "learned"):
-        found = [rows.one("training", kind, n, threads) for kind in kinds]
+        beside = [rows.one("training", kind, n, threads) for kind in kinds]
         cells = [
             "" if row is None else f"{row['samples_per_second']:.0f} ({100 * row['plan_share']:.1f} %)"
-            for row in found
+            for row in beside
         ]
         loop = rows.one("training", "loop", n, threads)
         cells.append("" if loop is None else f"{100 * loop['loop_overhead']:.1f} %")
-        learned = found[0]
+        learned = beside[0]
         assert learned is not None
         lines.append([str(n), str(threads), *cells, f"{learned['ours_peak_mib']:.0f} MiB"])
     words = [kind.replace("_", " ") for kind in kinds]

@@ -38,14 +38,14 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Of all packages, those that only developers need last."""
+    """A row for each package, those that only developers need last."""
     needs = {extra: closure(asked) for extra, asked in declared().items()}
-    packages = {name: each for found in needs.values() for name, each in found.items()}
-    found = [
+    packages = {name: each for group in needs.values() for name, each in group.items()}
+    listed = [
         Row(each, tuple(extra for extra, closed in needs.items() if name in closed))
         for name, each in sorted(packages.items())
     ]
-    return sorted(found, key=lambda row: TOOLS.issuperset(row.needed_by))
+    return sorted(listed, key=lambda row: TOOLS.issuperset(row.needed_by))
 
 
 def licence(each: Installed) -> str:

@@ -10,7 +10,7 @@ from supply_chain.requirements import TOOLS, declared
 
 def lowest() -> list[str]:
     """One line for each package that graphwright needs or can use, its developers' tools left out."""
-    asked = [each for extra, found in declared().items() if extra not in TOOLS for each in found]
+    asked = [each for extra, needed in declared().items() if extra not in TOOLS for each in needed]
     return sorted({f"{canonicalize_name(each.name)}=={bound(each)}" for each in asked})
 
 

@@ -37,9 +37,9 @@ class Installed:
 
     @classmethod
     def of(cls, name: str) -> Installed:
-        found = distribution(name)
+        installed = distribution(name)
         # A local part, +cpu for instance, says where it was built, not what.
-        return cls(canonicalize_name(found.metadata["Name"]), found.version.partition("+")[0], found)
+        return cls(canonicalize_name(installed.metadata["Name"]), installed.version.partition("+")[0], installed)
 
 
 def closure(requirements: list[Requirement]) -> dict[str, Installed]:
@@ -47,7 +47,7 @@ def closure(requirements: list[Requirement]) -> dict[str, Installed]:
 
     What is not installed is not needed on this machine, or by the build of a package that it has.
     """
-    found: dict[str, Installed] = {}
+    needed: dict[str, Installed] = {}
     seen: set[tuple[str, frozenset[str]]] = set()
     open_ones = list(requirements)
     while open_ones:
@@ -60,9 +60,9 @@ def closure(requirements: list[Requirement]) -> dict[str, Installed]:
             each = Installed.of(asked.name)
         except PackageNotFoundError:
             continue
-        found[each.name] = each
+        needed[each.name] = each
         open_ones += _needs(each, asked.extras)
-    return dict(sorted(found.items()))
+    return dict(sorted(needed.items()))
 
 
 def _needs(each: Installed, extras: set[str]) -> Iterator[Requirement]:

@@ -7,6 +7,9 @@ from pathlib import Path
 import graphwright
 
 PACKAGE = Path(graphwright.__file__).parent
+ROOT = Path(__file__).parents[2]
+BESIDE = ("benchmarks", "figures", "supply_chain")
+"""What stands beside the package in a checkout."""
 ALLOWED = {
     "declare": "every command's module has its own, and cli/main calls them alike",
     "run": "every command's module has its own, and cli/main calls them alike",
@@ -37,10 +40,19 @@ WEIGHTS = {("place", "models/target_encoder.py"), ("places", "models/encoders/im
 """Names of weights, which saved models have."""
 
 
+def modules() -> dict[str, Path]:
+    """Every module of the package and beside it, by the name that a person would give it."""
+    own = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+    return own | {
+        path.relative_to(ROOT).as_posix(): path
+        for folder in BESIDE
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
+
+
 def test_no_name_is_a_vague_word():
     met = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = path.relative_to(PACKAGE).as_posix()
+    for module, path in modules().items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [getattr(node, field, None) for field in ("id", "attr", "arg", "name")]
             met |= {(name, module) for name in names if isinstance(name, str) and name in VAGUE}
@@ -49,8 +61,8 @@ def test_no_name_is_a_vague_word():
 
 def test_no_docstring_begins_in_the_middle_of_a_sentence():
     begun = [
-        f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path in sorted(PACKAGE.rglob("*.py"))
+        f"{module}:{node.lineno}"
+        for module, path in modules().items()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(node.value.value, str) and node.value.value.startswith(("Of ", "None."))
