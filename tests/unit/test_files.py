@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from graphwright import files
 from graphwright.files import (
     HOLDER,
     LOCK,
     PAUSE,
-    FalseCountsError,
     NoCacheError,
+    ParquetError,
     TightlyPackedError,
     WriteError,
     cache_folder,
@@ -210,11 +211,16 @@ def test_text_is_unpacked_from_its_start_and_what_is_none_left_alone(tmp_path):
         assert file.read() == text
 
 
-def test_a_parquet_file_that_claims_rows_which_it_has_not_is_refused_unread(tmp_path):
+def test_a_parquet_file_that_claims_rows_which_it_has_not_is_refused_unread(tmp_path, monkeypatch):
     """Nine thousand million of them in 1,486 bytes: pyarrow took memory for each."""
     claiming = Path(__file__).parents[1] / "golden" / "false_row_counts.parquet"
-    with pytest.raises(FalseCountsError, match="it says 2 rows, its parts say 8,835,233,406"):
+    with pytest.raises(ParquetError, match="it says 2 rows, and its parts say 8,835,233,406"):
         check_row_counts(claiming)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "ROWS_PER_BYTE", 0)
+        parquet.write_table(pa.table({"a": [1]}), tmp_path / "one.parquet")
+        with pytest.raises(ParquetError, match=r"it says 1 rows in [0-9]+ bytes"):
+            check_row_counts(tmp_path / "one.parquet")
     for name, column in (("flat", [1, None, 3]), ("nested", [[1, 2], [], None])):
         parquet.write_table(pa.table({"a": column}), tmp_path / f"{name}.parquet", row_group_size=2)
         check_row_counts(tmp_path / f"{name}.parquet")

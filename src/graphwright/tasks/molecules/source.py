@@ -94,8 +94,8 @@ def read_smiles(path: Path) -> SmilesTable:
             table = _separated(path, _SEPARATORS[source.kind])
         else:
             table = _lines(source)
-    # Two columns of one name are a KeyError.
-    except (OSError, KeyError, pa.ArrowException) as error:
+    # Two columns of one name are a KeyError; a column's name may be any bytes.
+    except (OSError, KeyError, UnicodeDecodeError, pa.ArrowException) as error:
         raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not len(table):
         raise ValueError(f"{path} has no rows")

@@ -310,7 +310,7 @@ def find_form(rows: Sequence[Row], columns: Sequence[str], path: Path, side: int
 
 def _words_of(row: Row, name: str) -> list[str]:
     """None where they cannot be read."""
-    return _usable(lambda row: _words(row[name], name), row)
+    return _usable(lambda row: _words(_present(row, name), name), row)
 
 
 def _measured_form(
