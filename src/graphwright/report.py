@@ -265,10 +265,16 @@ def _page(title: str, result: Evaluated, sections: list[tuple[str, str]]) -> str
 nothing tells the model which node is which.</p>
 <p class="big">{facts["isomorphic"]:.1f} % of unseen graphs exactly right</p>
 <p class="lead">95 % interval {low:.1f} to {high:.1f}, {facts["samples"]} samples; same nodes, same edges, same
-labels.</p>
+labels{html.escape(decided(result))}.</p>
 {body}
 </body></html>
 """
+
+
+def decided(result: Evaluated) -> str:
+    """How answers came about, in words that end a sentence, where it is not how the model answers."""
+    usual = result.model.decode
+    return "" if result.decode == usual else f"; decided slot by slot (`evaluate` decodes {usual})"
 
 
 def _figures(result: Evaluated) -> str:

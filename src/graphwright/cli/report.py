@@ -28,7 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
     from graphwright.inference.model import shipped_names
-    from graphwright.report import write_report
+    from graphwright.report import decided, write_report
 
     if arguments.samples is not None and arguments.samples < 1:
         raise ValueError(f"--samples must be at least 1, got {arguments.samples}")
@@ -36,11 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
     shipped = str(arguments.folder) in shipped_names()
     usual = Path(f"{arguments.folder}-report.html") if shipped else arguments.folder / "report.html"
     out = arguments.out or usual
-    figures = write_report(arguments.folder, out, arguments.samples, arguments.title).figures()
+    result = write_report(arguments.folder, out, arguments.samples, arguments.title)
+    figures = result.figures()
     low, high = figures["isomorphic_interval"]
     console = Console()
     console.print(
         f"{figures['isomorphic']:.1f} % exactly right on unseen samples (95 % interval {low:.1f} to {high:.1f})"
+        f"{decided(result)}"
     )
     console.print(f"report: {out.resolve()}", soft_wrap=True)
     return 0

@@ -66,9 +66,7 @@ def order_in_words(candidates: Sequence[Candidate]) -> str | None:
     if any(each.checked for each in candidates):
         return "those that have the given fingerprint come first, whatever their probability"
     if any(each.checked is not None for each in candidates):
-        return (
-            "none has the given fingerprint: those that come nearest to it are first, whatever their probability"
-        )
+        return "where none has the given fingerprint, those nearest to it come first, whatever their probability"
     return (
         "ranked by the best way to fill the slots with each graph; a probability adds up all ways, "
         "so that a later one may be higher"

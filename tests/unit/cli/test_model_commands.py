@@ -137,6 +137,7 @@ def test_report_is_one_page_with_everything_in_it(tiny_run, tmp_path, capsys):
         "95 % interval",
         "learning curves",
         "proved minimal",
+        "decided slot by slot (`evaluate` decodes views)",
     ):
         assert text in page
     assert page.count("data:image/png;base64,") == 3

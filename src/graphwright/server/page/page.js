@@ -231,7 +231,7 @@ function showPlan() {
   at("plan-part").hidden = !answer.plan;
   if (!answer.plan) return;
   at("plan").replaceChildren(plan(answer.plan, card.colors, (words) => (at("plan-value").textContent = words)));
-  at("plan-value").textContent = "Hover over a cell, or walk through the plan with the arrow keys.";
+  at("plan-value").textContent = "Point at a cell, or walk through the plan with the arrow keys.";
 }
 
 // Choosing a model.
