@@ -66,7 +66,7 @@ def card(name: str, origin: str, model: SavedModel) -> ModelCard:
 
 
 def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}." if words else ""
+    return f"{words[0].upper()}{words[1:].removesuffix('.')}." if words else ""
 
 
 def _card_colors(model: SavedModel) -> dict[str, str]:
@@ -101,7 +101,11 @@ def case_of_text(model: SavedModel, given: GivenText) -> Case:
     if page.takes_text is None:
         raise RefusedError(f"This model reads {page.files}, not text: choose a file, or take an example.")
     ion = Ion(given.formula, given.adduct, given.precursor)
-    with _written(page.pasted(given.text, ion).encode(), page.text_suffix) as path:
+    try:
+        text = page.pasted(given.text, ion)
+    except ValueError as error:
+        raise RefusedError(_sentence(str(error))) from error
+    with _written(text.encode(), page.text_suffix) as path:
         return _file_case(page, path, given.row, "the pasted text", given.formula)
 
 

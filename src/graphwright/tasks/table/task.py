@@ -570,6 +570,10 @@ class TablePage(TaskPage[Table]):
     def example(self, number: int, wish: Wish) -> Case:  # noqa: ARG002
         """A row of the test split: it alone is read, for a file may have many, and pictures beside it."""
         path = Path(self.task.settings.data)
+        if not path.is_file():
+            raise ValueError(
+                f"The table {path.name} of this run is not there any more: paste a row, or choose a file."
+            )
         rows = self.task.lone_rows(path)
         indices = rows.of_split("test")[:UNSEEN]
         first = number % max(1, len(indices))

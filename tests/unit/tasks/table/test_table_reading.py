@@ -625,6 +625,9 @@ def test_an_example_of_the_page_reads_its_own_row_alone(tmp_path):
     write_jsonl(path, [row | {"picture": "gone.png"} for row in given])
     with pytest.raises(ValueError, match="has no usable test row to take as an example"):
         known.page.example(0, Wish())
+    path.unlink()
+    with pytest.raises(ValueError, match=r"^The table a\.jsonl of this run is not there any more: paste a row"):
+        known.page.example(0, Wish())
 
 
 def test_the_truth_of_a_row_of_a_file_is_its_own(tmp_path):
