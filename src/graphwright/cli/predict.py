@@ -180,7 +180,8 @@ def _table(
     folders = {f"{path.parent}{os.sep}" for word in words if (path := task.file_of(word)) and path.parent.name}
     several = any(len(each.candidates) > 1 for each in graphs)
     checked = any(each.checked is not None for one in graphs for each in one.candidates)
-    written = task.ranked
+    # Of a person's own table graphs may be molecules, too.
+    written = task.ranked or any(task.text(each.graph) for each in graphs)
     given = any(one.text and one.text != one.name for one in inputs)
     table = Table()
     table.add_column("name" if given else "input", overflow="fold")

@@ -212,6 +212,17 @@ def test_the_page_on_own_data_beats_the_nearest_neighbour_clearly():
     assert figures["isomorphic"] > max(20.0, 4 * nearest)
 
 
+def test_molecules_of_a_table_are_answered_as_smiles(capsys):
+    given = [{"from": name, "smiles_target": name} for name in ("CCO", "CCN", "CC=O") * 20]
+    train(write_jsonl(Path("pairs.jsonl"), given), "--train.steps", "2")
+    capsys.readouterr()
+    assert cli.main(["predict", "run", "CCO", "--json", "out.json"]) == cli.DONE
+    (row,) = json.loads(Path("out.json").read_text())
+    printed = capsys.readouterr().out
+    assert "SMILES" in printed
+    assert row["smiles"] in printed
+
+
 def test_a_step_that_is_replayed_sees_the_numbers_of_nodes_as_training_did(monkeypatch):
     numbers = write_jsonl(Path("pairs.jsonl"), rows(60, lambda at: {"attributes": [[1.0 * at]] * (3 + at % 3)}))
     train(numbers, "--train.steps", "2")
