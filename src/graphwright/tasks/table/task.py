@@ -525,11 +525,14 @@ class TablePage(TaskPage[Table]):
 
     @property
     def takes_text(self) -> str:
-        return f"a row as JSON, with {', '.join(self.task.form.columns)}"
+        row = f"a row as JSON, with {', '.join(self.task.form.columns)}"
+        return f"SMILES, one a line, or {row}" if self.task.form.kind is InputKind.BITS else row
 
     def pasted(self, text: str, ion: Ion) -> str:  # noqa: ARG002
         """JSON objects, however they are broken into lines, or the value of the only column, as one a line."""
         columns = self.task.form.columns
+        if self.task.form.kind is InputKind.BITS and not text.lstrip().startswith("{"):
+            return "\n".join(json.dumps({columns[0]: line.strip()}) for line in text.splitlines() if line.strip())
         if not text.lstrip().startswith(("{", "[")):
             raise ValueError(
                 f'a row is JSON, as {{"{columns[0]}": ...}}, and this begins with {text.strip()[:20]!r}'

@@ -789,6 +789,11 @@ def test_pasted_rows_may_be_one_object_many_or_the_value_of_the_only_column(tmp_
         ValueError, match=r"a row is JSON, as {\"points\": ...}, and this begins with 'points = 3'"
     ):
         page.pasted("points = 3", Ion())
+    given = [{"input": MOLECULES[at % 6], "smiles_target": MOLECULES[at % 6]} for at in range(60)]
+    molecules = table(write_jsonl(tmp_path / "molecules.jsonl", given)).page
+    for text in ("[NH4+]\n\n CCO", '{"input": "[NH4+]"}\n{"input": "CCO"}'):
+        lines = molecules.pasted(text, Ion()).splitlines()
+        assert [json.loads(line) for line in lines] == [{"input": "[NH4+]"}, {"input": "CCO"}]
 
 
 def test_a_row_in_hand_that_lacks_a_column_is_told_which(tmp_path):
