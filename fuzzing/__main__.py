@@ -64,14 +64,14 @@ def load_targets() -> dict[str, Target]:
 
 def fuzz(target: Target, inputs: int, seconds: int, commit: str) -> Session:
     """Run one target until so many inputs were read, so much time has passed, or something was found."""
-    corpus, seeds, found = (WORK / target.name / name for name in ("corpus", "seeds", "found"))
-    for each in (corpus, seeds, found):
+    corpus, seeds, findings = (WORK / target.name / name for name in ("corpus", "seeds", "found"))
+    for each in (corpus, seeds, findings):
         each.mkdir(parents=True, exist_ok=True)
     for at, seed in enumerate(target.seeds):
         (seeds / str(at)).write_bytes(seed)
     words, log = WORK / target.name / "words", WORK / target.name / "log"
     options = [f"-runs={inputs}", f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY}", f"-timeout={STUCK}"]
-    options += [f"-max_len={LONGEST}", f"-artifact_prefix={found}/", "-print_final_stats=1"]
+    options += [f"-max_len={LONGEST}", f"-artifact_prefix={findings}/", "-print_final_stats=1"]
     if target.words:  # libFuzzer does not begin with a dictionary that is empty
         words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
         options.append(f"-dict={words}")
@@ -161,8 +161,8 @@ def table(of: Sequence[Session]) -> str:
 
 
 def _sums(of: Sequence[Session]) -> tuple[str, str, str]:
-    found = sum(session.finding is not None for session in of)
-    return f"{sum(each.inputs for each in of):,}", f"{sum(each.seconds for each in of):,.0f}", str(found or "")
+    findings = sum(session.finding is not None for session in of)
+    return f"{sum(each.inputs for each in of):,}", f"{sum(each.seconds for each in of):,.0f}", str(findings or "")
 
 
 def _commit() -> str:
@@ -193,11 +193,11 @@ def main() -> int:
     if unknown:
         print(f"there is no target {unknown[0]}; there are {', '.join(targets)}", file=sys.stderr)
         return 2
-    found = False
+    any_finding = False
     commit = _commit()
     for name in arguments.targets or targets:
         session = fuzz(targets[name], arguments.inputs, arguments.seconds, commit)
-        found |= session.finding is not None
+        any_finding |= session.finding is not None
         print(
             f"{name}: {session.inputs:,} inputs in {session.seconds:.0f} s, {session.megabytes:,} MB, "
             f"{session.finding or 'nothing found'}",
@@ -206,7 +206,7 @@ def main() -> int:
         if arguments.record:
             every = [asdict(each) for each in [*sessions(), session]]
             RECORD.write_text(json.dumps({"sessions": every}, indent=1) + "\n")
-    return int(found)
+    return int(any_finding)
 
 
 if __name__ == "__main__":

@@ -123,14 +123,14 @@ def _smiles(path: Path) -> None:
 def _table(path: Path) -> None:
     _understood.cache_clear()  # two inputs of one length within one tick of the clock would pass for one
     try:
-        found = understand(TableTask(data=str(path)))
+        table = understand(TableTask(data=str(path)))
     except ValueError as error:
         _refused(error, path)
         return
-    found.unused()
+    table.unused()
     for split in SPLITS:
-        if found.samples[split]:
-            data = TableDataset(found, split)
+        if table.samples[split]:
+            data = TableDataset(table, split)
             inputs, _ = data.batch(range(len(data)))
             tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
             # NaN is an energy that is not known.

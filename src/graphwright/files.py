@@ -120,7 +120,7 @@ class ParquetError(OSError):
 
 
 ROWS_PER_BYTE = 1000
-"""Of a Parquet file, which has equal rows but once: more are no data of anybody's."""
+"""Rows of a Parquet file, which has equal ones but once: more are nobody's data."""
 
 
 def check_row_counts(path: Path) -> None:

@@ -8,7 +8,7 @@ import graphwright
 
 PACKAGE = Path(graphwright.__file__).parent
 ROOT = Path(__file__).parents[2]
-BESIDE = ("benchmarks", "figures", "supply_chain")
+BESIDE = ("benchmarks", "figures", "fuzzing", "supply_chain")
 """What stands beside the package in a checkout."""
 ALLOWED = {
     "declare": "every command's module has its own, and cli/main calls them alike",
