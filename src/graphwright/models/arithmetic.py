@@ -61,12 +61,12 @@ def multiplies_in_half(tensor: Tensor) -> bool:
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """rows (..., k) times weight (n, k) transposed plus bias (n,): (..., n)."""
     if multiplies_in_half(rows):
-        half: Tensor = _HalfProduct.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+        half: Tensor = _Product.apply(rows, weight, bias, torch.bfloat16)  # type: ignore[no-untyped-call]
         return half
     if not _onednn_can(rows, weight):
         return functional.linear(rows, weight, bias)
     if torch.is_grad_enabled():
-        result: Tensor = _Product.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+        result: Tensor = _Product.apply(rows, weight, bias, rows.dtype)  # type: ignore[no-untyped-call]
         return result
     return _product(rows, weight, bias)
 
@@ -114,61 +114,41 @@ def _onednn_can(rows: Tensor, weight: Tensor) -> bool:
 
 
 def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """rows (..., k) times weight (n, k) transposed: (..., n)."""
+    """rows (..., k) times weight (n, k) transposed plus bias (n,): (..., n) in single precision.
+
+    Of factors in bfloat16 the product is rounded once more before the bias is added.
+    """
+    if rows.dtype is torch.bfloat16:
+        with without_autocast(rows.device):
+            half = torch.matmul(rows, weight.t()).float()
+        return half if bias is None else half.add_(bias)
     result: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
     return result
 
 
 class _Product(torch.autograd.Function):
+    """`_product`, both ways, of factors in the given precision."""
+
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, products: torch.dtype) -> Tensor:
+        rows, weight = rows.to(products), weight.to(products)
         ctx.save_for_backward(rows, weight)
         ctx.biased = bias is not None
         return _product(rows, weight, bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         rows, weight = ctx.saved_tensors
-        of_rows, of_weight, of_bias = ctx.needs_input_grad
+        of_rows, of_weight, of_bias, _ = ctx.needs_input_grad
         flat = gradient.reshape(-1, gradient.shape[-1])
+        factor = flat.to(rows.dtype)
         return (
-            _product(gradient.contiguous(), weight.t().contiguous(), None) if of_rows else None,
-            _product(flat.t(), rows.reshape(-1, rows.shape[-1]).t(), None) if of_weight else None,
+            _product(factor.contiguous(), weight.t().contiguous(), None).view(rows.shape) if of_rows else None,
+            _product(factor.t(), rows.reshape(-1, rows.shape[-1]).t(), None) if of_weight else None,
             flat.sum(0) if of_bias and ctx.biased else None,
+            None,
         )
-
-
-class _HalfProduct(torch.autograd.Function):
-    """`_Product` of factors, and with a result, that are rounded to bfloat16; sums, bias and what is handed on are
-    in single precision."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        rows, weight = rows.bfloat16(), weight.bfloat16()
-        ctx.save_for_backward(rows, weight)
-        ctx.biased = bias is not None
-        result = _in_half(rows.reshape(-1, rows.shape[-1]), weight.t()).view(*rows.shape[:-1], len(weight))
-        return result if bias is None else result.add_(bias)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        rows, weight = ctx.saved_tensors
-        of_rows, of_weight, of_bias = ctx.needs_input_grad
-        flat = gradient.reshape(-1, gradient.shape[-1])
-        half = flat.bfloat16()
-        return (
-            _in_half(half, weight).view(rows.shape) if of_rows else None,
-            _in_half(half.t(), rows.reshape(-1, rows.shape[-1])) if of_weight else None,
-            flat.sum(0) if of_bias and ctx.biased else None,
-        )
-
-
-def _in_half(first: Tensor, second: Tensor) -> Tensor:
-    """(m, k) times (k, n), both bfloat16: (m, n), rounded once more, as single precision."""
-    with without_autocast(first.device):
-        return torch.mm(first, second).float()
 
 
 class _HalfConvolution(torch.autograd.Function):
