@@ -19,12 +19,12 @@ from torch.profiler import ProfilerActivity, profile
 from graphwright.cli.main import guarded
 from graphwright.cli.shared import DONE, keep_freed_memory
 from graphwright.inference.export import provenance
-from graphwright.settings import Override, Precision, Run, load_run
+from graphwright.settings import Override, Run, load_run
 from graphwright.tasks import resolved
 from graphwright.training import build
 from graphwright.training.assembly import training_data
 from graphwright.training.optimizer import build_optimizer
-from graphwright.training.processes import in_this_process, threads
+from graphwright.training.processes import in_this_process, products_of, threads
 
 WARM_UP, TIMED, PROFILED = 4, 12, 5
 SHOWN = 20
@@ -44,15 +44,14 @@ def one_step(run: Run) -> Callable[[], None]:
     data, train = training_data(run), run.train
     inputs, target = data.collate([data[index, 0] for index in range(train.batch_size)])
     model = build(run).train()
-    half = train.precision is Precision.BFLOAT16
-    products = torch.bfloat16 if half else torch.float32
+    products = products_of(run)
     parts = (model.predictor, model.matcher)
     # So small a rate that the model stays where it began: every step is the same work.
     optimizer = build_optimizer(train.optimizer, parts, 1e-8, train.weight_decay, products)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        with torch.autocast("cpu", torch.bfloat16, enabled=products is torch.bfloat16):
             result = model(inputs, *target.tensors)
         result.loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)

@@ -13,14 +13,14 @@ import torch
 from benchmarks.measurement import Row, interleaved_milliseconds, peaks
 from graphwright.graphs import GraphBatch
 from graphwright.models import Inputs
-from graphwright.settings import MATCHINGS, Precision, Run
+from graphwright.settings import MATCHINGS, Run
 from graphwright.settings.schema import ModelKind
 from graphwright.tasks import resolved, task_of
 from graphwright.training import TrainingModel, build
 from graphwright.training.assembly import StepResult, training_data
 from graphwright.training.log import Display
 from graphwright.training.loop import Session
-from graphwright.training.processes import in_this_process, threads
+from graphwright.training.processes import in_this_process, products_of, threads
 
 WARM_UP = 3
 """Steps before the clock counts: the data workers start, memory is taken."""
@@ -181,7 +181,7 @@ def _step(model: TrainingModel, batch: tuple[Inputs, GraphBatch], run: Run) -> C
     optimizer = torch.optim.AdamW(model.parameters(), 1e-8, weight_decay=run.train.weight_decay)
     model.train()
 
-    half = run.train.precision is Precision.BFLOAT16
+    half = products_of(run) is torch.bfloat16
 
     def step() -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=half):

@@ -19,11 +19,11 @@ from graphwright.files import write_json
 from graphwright.inference import evaluate_predictor
 from graphwright.inference.export import hardware
 from graphwright.models import inputs_to
-from graphwright.settings import Accelerator, Precision, Run
+from graphwright.settings import Accelerator, Run
 from graphwright.tasks import resolved, task_of
 from graphwright.training import build
 from graphwright.training.assembly import training_data
-from graphwright.training.processes import in_this_process
+from graphwright.training.processes import in_this_process, products_of
 from graphwright.training.processes import threads as torch_threads
 from graphwright.training.schedule import Budget
 
@@ -162,7 +162,7 @@ def measure_cost(run: Run) -> Cost:
     """
     run = resolved(in_this_process(run))
     task, data, device = task_of(run.task), training_data(run), _device(run)
-    half = run.train.precision is Precision.BFLOAT16
+    half = products_of(run) is torch.bfloat16
     model = build(run).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), run.train.learning_rate)
 

@@ -35,7 +35,7 @@ from graphwright.training.faulty import batch_indices, first_bad_input, leaps, u
 from graphwright.training.footprint import saved_bytes
 from graphwright.training.log import Display, RunLog, Window
 from graphwright.training.optimizer import WeightAverage, build_optimizer
-from graphwright.training.processes import Interrupts, in_this_process, leave_interrupts_to_parent
+from graphwright.training.processes import Interrupts, in_this_process, leave_interrupts_to_parent, products_of
 from graphwright.training.schedule import Budget, learning_rate, order_of
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
 from graphwright.transport.checks import NotFiniteError
@@ -134,8 +134,8 @@ class Session:
         self.model = build(run, plan.library)
         self.average = WeightAverage(self.model.predictor, train.averaging) if train.averaging else None
         parts = (self.model.predictor, self.model.matcher)
-        products = torch.bfloat16 if train.precision is Precision.BFLOAT16 else torch.float32
-        optimizer = build_optimizer(train.optimizer, parts, train.learning_rate, train.weight_decay, products)
+        rate, decay = train.learning_rate, train.weight_decay
+        optimizer = build_optimizer(train.optimizer, parts, rate, decay, products_of(run))
         self._refuse_uneven_data()
         self.wrapped, self.optimizer = self.fabric.setup(self.model, optimizer)
         if self.average is not None:

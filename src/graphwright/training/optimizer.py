@@ -145,8 +145,9 @@ def _orthogonal_together(matrices: list[Tensor], products: torch.dtype) -> list[
     shared = distributed.is_available() and distributed.is_initialized()
     processes, rank = (distributed.get_world_size(), distributed.get_rank()) if shared else (1, 0)
     # Every result is one process's plus zeros, the same on all of them to the last bit.
-    results = torch.cat([matrix.new_zeros(matrix.numel()) for matrix in matrices])
-    pieces = torch.split(results, [matrix.numel() for matrix in matrices])
+    sizes = [matrix.numel() for matrix in matrices]
+    results = matrices[0].new_zeros(sum(sizes))
+    pieces = torch.split(results, sizes)
     parts = [piece.view_as(matrix) for piece, matrix in zip(pieces, matrices, strict=True)]
     by_shape = sorted(range(len(matrices)), key=lambda index: matrices[index].shape)
     for _, alike in groupby(by_shape[rank::processes], key=lambda index: matrices[index].shape):

@@ -60,6 +60,11 @@ def in_this_process(run: Run) -> Run:
     return run
 
 
+def products_of(run: Run) -> torch.dtype:
+    """The precision in which a run, as this process has it, multiplies."""
+    return torch.bfloat16 if run.train.precision is Precision.BFLOAT16 else torch.float32
+
+
 def _with(run: Run, **changes: object) -> Run:
     return run.model_copy(update={"train": run.train.model_copy(update=changes)})
 
