@@ -93,7 +93,7 @@ def _train_and_evaluate(job: Job, folder: Path, threads: int) -> Done:
         "steps": progress.step,
         "seconds": progress.seconds,
         "processor_seconds": _processor_seconds(folder),
-        "seconds_per_sample": seconds_per_sample(folder),
+        "seconds_per_sample": seconds_per_sample(folder, job.run.train.batch_size),
         "validation_metric": job.run.train.metric,
         "best_validation": model.facts["progress"]["best"],
         "validation": model.facts["progress"]["metrics"],
@@ -138,10 +138,15 @@ def aligned_by_J(model: SavedModel) -> SavedModel:
     return replace(model, run=model.run.model_copy(update={"loss": Loss()}))
 
 
-def seconds_per_sample(folder: Path) -> float | None:
-    """Training time per sample, the median over the log's lines: forward, backward, plan, optimiser, data."""
-    speeds = [record["samples_per_second"] for record in read_log(folder / "log.jsonl") if "loss" in record]
-    return 1 / median(speeds) if speeds else None
+def seconds_per_sample(folder: Path, batch_size: int) -> float | None:
+    """Training time per sample by the run's own clock: forward, backward, plan, optimiser, data.
+
+    The median between two lines of the log, so that validations, which fall between a few of them, do not count.
+    """
+    told = [record for record in read_log(folder / "log.jsonl") if "loss" in record]
+    steps = np.diff([0, *(record["step"] for record in told)])
+    seconds = np.diff([0.0, *(record["seconds"] for record in told)])
+    return float(median(seconds / (steps * batch_size))) if told else None
 
 
 def validations(folder: Path) -> list[dict[str, float]]:

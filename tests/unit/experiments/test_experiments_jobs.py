@@ -138,6 +138,17 @@ def test_an_untrained_method_knows_only_the_task_of_a_run():
     assert Job(tiny_settings(task={"seed": 1}), 5, "nearest").key != Job(RUN, 5, "nearest").key
 
 
+def test_the_cost_of_a_sample_is_by_the_clock_of_the_run_and_without_validations(tmp_path):
+    """A busy machine's wall would put a run further right in the figure of quality against cost."""
+    lines = [(50, 10.0), (100, 20.0), (150, 36.0), (200, 46.0)]
+    write = "".join(
+        json.dumps({"step": step, "seconds": seconds, "loss": 1.0, "samples_per_second": 1.0}) + "\n"
+        for step, seconds in lines
+    )
+    (tmp_path / "log.jsonl").write_text(write)
+    assert seconds_per_sample(tmp_path, 64) == pytest.approx(10 / (50 * 64))
+
+
 def test_a_record_says_how_its_figures_came_about(done):
     record = json.loads((done / "record.json").read_text())
     assert record["key"] == JOB.key
@@ -145,7 +156,7 @@ def test_a_record_says_how_its_figures_came_about(done):
     assert record["training"]["steps"] == 4
     assert record["training"]["seconds"] > 0
     assert record["training"]["processor_seconds"] > 0
-    assert record["training"]["seconds_per_sample"] == seconds_per_sample(done) > 0
+    assert record["training"]["seconds_per_sample"] == seconds_per_sample(done, RUN.train.batch_size) > 0
     assert record["training"]["best_validation"] == load_model(str(done)).facts["progress"]["best"]
     validated = [each for each in read_log(done / "log.jsonl") if "isomorphic" in each]
     assert validated
