@@ -172,7 +172,17 @@ def peaks(ours: Callable[[], object], peer: Callable[[], object]) -> dict[str, f
 
 
 def _status(name: str) -> int:
-    line = re.search(rf"^{name}:\s+(\d+) kB", STATUS.read_text(), re.MULTILINE)
-    if line is None:
+    value = _memory(STATUS, name)
+    if value is None:
         raise RuntimeError(f"{STATUS} does not tell {name}")
-    return 1024 * int(line[1])
+    return value
+
+
+def peak_so_far(process: int) -> int | None:
+    """The largest resident set, in bytes, that another process has had; None of one that has ended."""
+    return _memory(Path(f"/proc/{process}/status"), "VmHWM")
+
+
+def _memory(status: Path, name: str) -> int | None:
+    line = re.search(rf"^{name}:\s+(\d+) kB", status.read_text(), re.MULTILINE)
+    return None if line is None else 1024 * int(line[1])

@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
+from time import sleep
 
+from benchmarks.measurement import peak_so_far
 from graphwright.cli.main import guarded
 from graphwright.cli.shared import DONE, keep_freed_memory
 from graphwright.experiments.estimate import measure_cost, training_time
@@ -29,6 +31,8 @@ from graphwright.training.processes import in_this_process, threads
 
 GIGABYTES = 6.0
 """What a step may take, unless more or less is given."""
+POLL = 0.1
+"""Seconds between two looks at a process."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +91,18 @@ def one_step(preset: str, parts: int, overrides: Sequence[Override] = ()) -> tup
     with TemporaryDirectory() as folder, TemporaryFile("w+") as said:
         out = str(Path(folder) / "run")
         command = [sys.executable, "-m", "graphwright.cli.main", "train", preset, "--out", out, *words]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
-        # What this one process used: a parent's own figures are of all its children.
-        _, status, used = os.wait4(process.pid, 0)
+        process, peak, ended = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said), 0, 0
+        # What this one process used: a parent's own figures are of all its children. Its peak is asked for while
+        # it is there: the one that is told at its end begins with the size of the process that started it.
+        while not ended:
+            sleep(POLL)
+            peak = peak_so_far(process.pid) or peak
+            ended, status, used = os.wait4(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
             raise ValueError(f"{preset} could not make a step: {said.read().strip()[-2000:]}")
-    return used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss
+    return used.ru_utime + used.ru_stime, peak
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -15,14 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphwright.experiments import Scale, Store, expand, read_grid, take_over
+from graphwright.experiments.figures import write_figure
 from graphwright.experiments.reproduction import write_page
 from graphwright.experiments.table import Measured, measure
 from graphwright.files import write_text
+from graphwright.graphs.drawing import PALETTE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "results.md"
@@ -79,7 +84,7 @@ def spent(measured: Measured) -> str:
     if "steps" not in training:
         return NOT_YET
     samples = BATCH * training["steps"]
-    return f"one core, {training['seconds'] / 60:.0f} min, {samples / 1000:,.0f} thousand samples"
+    return f"{training['seconds'] / 60:.0f} min of one EPYC core, {samples / 1000:,.0f} thousand samples"
 
 
 FIGURES = ("aligned_edit", "aligned_exact", "edit", "isomorphic")
@@ -185,20 +190,27 @@ def validation_points(records: Sequence[dict[str, Any]]) -> list[tuple[float, fl
 
 PAPER_SAMPLES = 19_200_000
 """120 epochs of 160,000 pictures: the `coloring10-paper` preset."""
+PAPER_HOURS = 20.0
+"""Of a V100, at most, for these."""
+PROJECTED = ("learned", "mirror", "conditional gradient")
+
+
+def coloring10_runs(every: dict[str, Runs]) -> dict[str, tuple[Measured, list[dict[str, Any]]]]:
+    """Of each projected way to find the plan its configuration and its records, Coloring 10."""
+    runs = every["comparison"]
+    folder = RESULTS / f"{runs.name}-{Scale.CPU}" / "records"
+    return {
+        each.configuration.method: (each, [read_json(folder / f"{key}.json") for key in each.keys])
+        for each in runs.measured
+        if each.configuration.column == "Coloring 10" and each.configuration.method in PROJECTED
+    }
 
 
 def projection(every: dict[str, Runs]) -> str:
     """What the curve through our short runs says of longer ones, and what a longer one was."""
     rows = []
-    for method in ("learned", "mirror", "conditional gradient"):
-        runs = every["comparison"]
-        each = next(
-            each
-            for each in runs.measured
-            if (each.configuration.column, each.configuration.method) == ("Coloring 10", method)
-        )
-        folder = RESULTS / f"{runs.name}-{Scale.CPU}" / "records"
-        curve = Curve.fitted(validation_points([read_json(folder / f"{key}.json") for key in each.keys]))
+    for method, (each, records) in coloring10_runs(every).items():
+        curve = Curve.fitted(validation_points(records))
         seen = BATCH * each.training["steps"]
         rows.append(
             [
@@ -206,14 +218,83 @@ def projection(every: dict[str, Runs]) -> str:
                 f"{seen / 1e6:.2f}",
                 f"{curve.factor:.3g} / samples^{curve.power:.2f}",
                 f"{curve.at(seen):.2f}",
-                f"{curve.at(7.0e5):.2f}",
+                f"{curve.at(SHIPPED_SAMPLES):.2f}",
                 f"{curve.at(PAPER_SAMPLES):.2f}",
-                runs.links(each),
+                every["comparison"].links(each),
             ]
         )
     return table(
         ["plan", "million samples seen", "edit", "there", "at 0.7 million", "at 19.2 million", "records"], rows
     )
+
+
+SHIPPED_SAMPLES = 700_000
+"""Of `coloring10`, whose slots alone say how far the curve can be believed."""
+
+
+def draw_projection(every: dict[str, Runs]) -> Drawing:
+    """Edit distance against samples seen, as validated and as extrapolated, beside the paper and what ships."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(7, 4.6), layout="constrained")
+    panel = drawing.subplots()
+    for (method, (_, records)), color in zip(coloring10_runs(every).items(), PALETTE, strict=False):
+        points = validation_points(records)
+        panel.plot(*zip(*points, strict=True), "o", color=color, markersize=3, label=method)
+        curve, ends = Curve.fitted(points), (min(points)[0], PAPER_SAMPLES)
+        panel.plot(ends, [curve.at(end) for end in ends], "--", color=color, linewidth=1)
+    slots = read_json(RESULTS / "views" / "coloring10-plain.json")["edit"]
+    panel.plot(SHIPPED_SAMPLES, slots, "*", color="k", markersize=11, label="coloring10 as it ships, slots alone")
+    paper = read_grid("table1").printed["Any2Graph + Matcher"]["Coloring 10"][0]
+    panel.plot(PAPER_SAMPLES, paper, "D", color="k", label="paper: Any2Graph + Matcher (aligned)")
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.set_xlabel("samples seen")
+    panel.set_ylabel("edit distance, Coloring 10, validation")
+    rate = PAPER_SAMPLES / PAPER_HOURS
+    hours = panel.secondary_xaxis("top", functions=(lambda x: np.divide(x, rate), lambda x: np.multiply(x, rate)))
+    hours.set_xlabel("hours of a V100 at the paper's speed (20 hours for its 19.2 million samples)", fontsize=8)
+    panel.grid(alpha=0.3, which="both")
+    panel.legend(fontsize=8)
+    return drawing
+
+
+PENALTY = {"Matcher": "without the penalty", "Matcher + KL": "with it"}
+"""Series of the frontier, as the figure calls them."""
+
+
+def draw_penalty(every: dict[str, Runs]) -> Drawing:
+    """Error and exact graphs against Sinkhorn steps, with and without the penalty on the marginals."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(8, 3.6), layout="constrained")
+    panels = drawing.subplots(1, 2)
+    for panel, metric in zip(panels, ("aligned_edit", "isomorphic"), strict=True):
+        for (series, name), color in zip(PENALTY.items(), PALETTE, strict=False):
+            own = [each for each in every["frontier"].measured if each.configuration.series == series]
+            known = [each for each in own if metric in each.figures]
+            steps = [each.configuration.jobs[0].run.matching.iterations for each in known]
+            figures = [each.figures[metric] for each in known]
+            panel.plot(steps, [figure.mean for figure in figures], "o-", color=color, label=name)
+            for step, figure in zip(steps, figures, strict=True):
+                if figure.interval is not None:
+                    panel.plot([step, step], [figure.interval.low, figure.interval.high], color=color, alpha=0.6)
+        panel.set_xscale("log")
+        panel.set_xticks([5, 10, 50, 100], ["5", "10", "50", "100"])
+        panel.minorticks_off()
+        panel.set_xlabel("Sinkhorn steps")
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("aligned edit distance")
+    panels[1].set_ylabel("isomorphic, %")
+    panels[0].legend(fontsize=8)
+    return drawing
+
+
+DRAWINGS: dict[str, Callable[[dict[str, Runs]], Drawing]] = {
+    "projection": draw_projection,
+    "penalty": draw_penalty,
+}
+"""Figures of the page that are of no grid's own."""
 
 
 def paper_presets() -> str:
@@ -289,6 +370,8 @@ def main(words: Sequence[str] | None = None) -> None:
             # A page of before may have intervals of samples that are no longer there.
             if trained & new or (trained and not page.exists()):
                 write_page(read_grid(name), Scale.CPU, runs.measured, store, page)
+        for name, draw in DRAWINGS.items():
+            write_figure(RESULTS, draw(every), name)
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), every))
     write_text(GPU, with_block(GPU.read_text(encoding="utf-8"), "presets", paper_presets()))
 

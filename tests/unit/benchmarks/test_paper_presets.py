@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from benchmarks import paper_presets
 from graphwright.settings import Override, find_preset
@@ -37,6 +38,14 @@ def test_a_step_is_made_at_the_presets_batch_in_parts_that_fit():
     assert tight.parts == 4
     assert tight.processor_seconds > 0.5  # a process that has imported torch
     assert 0.1 < tight.peak_gigabytes < 5
+
+
+def test_the_peak_is_that_of_the_step_whatever_this_process_holds():
+    _, small = paper_presets.one_step("coloring10-paper", 1, OVERRIDES)
+    held = torch.ones(400_000_000)  # 1.6 GB, which a process that is started begins with
+    _, beside = paper_presets.one_step("coloring10-paper", 1, OVERRIDES)
+    assert held[0] == 1
+    assert beside < 1.2 * small
 
 
 def test_what_a_step_says_when_it_fails_is_told():
