@@ -1,8 +1,9 @@
 """A device that is not there: tensors that say they are elsewhere and hold their values on the processor.
 
-It has the rules of a GPU and no hardware: tensors of two devices do not meet in an operation (but in copies, or as
-single numbers), NumPy and compiled kernels cannot look inside, values leave by `.cpu()`, `.item()` or `.tolist()`.
-It goes by the name of torch's meta device, which every operation knows and which holds no values of its own.
+It has the rules of a GPU and no hardware: tensors of two devices do not meet in an operation (but in copies, as
+indices, or as single numbers of the processor), a generator draws on its own device, NumPy and compiled kernels
+cannot look inside, values leave by `.cpu()`, `.item()` or `.tolist()`. It goes by the name of torch's meta device,
+which every operation knows, and denies that it is that one, so that nothing is left out which a GPU would do.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ DEVICE = torch.device("meta")
 aten = torch.ops.aten
 COPIES = {aten.copy_.default, aten._to_copy.default}
 INDEXING = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default}
-"""A GPU takes its indices from the processor, too."""
+"""A GPU takes its indices from the processor, too, but nothing else."""
+JOINING = {aten.stack.default, aten.cat.default}
+"""They take no single numbers from elsewhere."""
 
 
 class FarTensor(Tensor):
     """Its values are `near`, a tensor on the processor that nobody but this file looks at."""
 
     near: Tensor
+    is_meta = False  # type: ignore[assignment]
 
     @staticmethod
     def __new__(cls, near: Tensor) -> FarTensor:
@@ -64,15 +68,23 @@ class DeviceError(RuntimeError):
 def _perform(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     given, _ = tree_flatten((args, kwargs))
     far = [value for value in given if isinstance(value, FarTensor)]
+    # Indices do not count where they may come from the processor.
+    meeting = tree_flatten((args[:1], args[2:], kwargs))[0] if operation in INDEXING else given
     near = [
-        value for value in given if isinstance(value, Tensor) and not isinstance(value, FarTensor) and value.ndim
+        value
+        for value in meeting
+        if isinstance(value, Tensor)
+        and not isinstance(value, FarTensor)
+        and (value.ndim or operation in JOINING or (value is args[0] and operation._schema.is_mutable))
     ]
     asked = kwargs.get("device")
-    if far and near and operation not in COPIES | INDEXING:
-        shapes = [tuple(value.shape) for value in near]
-        raise DeviceError(f"{operation}: tensors {shapes} of the processor meet tensors of {DEVICE}")
     if operation in INDEXING and not isinstance(args[0], FarTensor) and far:
         raise DeviceError(f"{operation}: indices of {DEVICE} into a tensor of the processor")
+    if far and near and operation not in COPIES:
+        shapes = [tuple(value.shape) for value in near]
+        raise DeviceError(f"{operation}: tensors {shapes} of the processor meet tensors of {DEVICE}")
+    if kwargs.get("generator") is not None and (far or (asked is not None and torch.device(asked) == DEVICE)):
+        raise DeviceError(f"{operation}: a generator of the processor draws on {DEVICE}")
     if asked is not None:
         kwargs = kwargs | {"device": torch.device("cpu")}
     own_args, own_kwargs = tree_map(

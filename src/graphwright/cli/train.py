@@ -34,7 +34,7 @@ from graphwright.settings import (
 )
 from graphwright.training.fit import chosen
 from graphwright.training.log import SPIKES, Display, read_log, validation_in_words
-from graphwright.training.processes import cores, in_this_process, on_cores
+from graphwright.training.processes import cores, device_of, in_this_process, on_cores
 
 RUNS = Path("runs")
 CHECKPOINTS = "checkpoints"
@@ -259,7 +259,7 @@ def dry_run(run: Run) -> list[str]:
     from graphwright.training.footprint import footprint
 
     run, train = in_this_process(run), run.train
-    free, need = free_memory(), footprint(run)
+    free, need = free_memory(device_of(run)), footprint(run)
     at_a_time = -(-train.batch_size // train.accumulate)
     lines = [
         f"parameters   predictor {need.predictor:,}, matcher {need.matcher:,}",

@@ -19,11 +19,11 @@ from graphwright.files import write_json
 from graphwright.inference import evaluate_predictor
 from graphwright.inference.export import hardware
 from graphwright.models import inputs_to
-from graphwright.settings import Accelerator, Run
+from graphwright.settings import Run
 from graphwright.tasks import resolved, task_of
 from graphwright.training import build
 from graphwright.training.assembly import training_data
-from graphwright.training.processes import in_this_process, products_of
+from graphwright.training.processes import device_of, in_this_process, products_of
 from graphwright.training.processes import threads as torch_threads
 from graphwright.training.schedule import Budget
 
@@ -161,7 +161,7 @@ def measure_cost(run: Run) -> Cost:
     compare, so this errs on the dear side.
     """
     run = resolved(in_this_process(run))
-    task, data, device = task_of(run.task), training_data(run), _device(run)
+    task, data, device = task_of(run.task), training_data(run), device_of(run)
     half = products_of(run) is torch.bfloat16
     model = build(run).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), run.train.learning_rate)
@@ -197,8 +197,3 @@ class _Clock:
         """Wall time; on a processor that others use too, no more than was worked in it."""
         wall, work = perf_counter() - self.wall, process_time() - self.work
         return wall if self.device.type != "cpu" else min(wall, work)
-
-
-def _device(run: Run) -> torch.device:
-    on_gpu = run.train.accelerator in (Accelerator.AUTO, Accelerator.CUDA) and torch.cuda.is_available()
-    return torch.device("cuda" if on_gpu else "cpu")

@@ -26,6 +26,7 @@ from graphwright.inference.model import MODEL_NAME, PREDICTOR, SavedModel, load_
 from graphwright.known import Library, Memory, Recogniser
 from graphwright.known.decoding import temperature
 from graphwright.known.library import check_recognised
+from graphwright.models import inputs_to
 from graphwright.tasks import Samples
 
 
@@ -255,12 +256,12 @@ def calibrated_temperature(model: SavedModel) -> float:
     for start in range(0, min(len(data), CALIBRATING), AT_ONCE):
         chosen = range(start, min(len(data), CALIBRATING, start + AT_ONCE))
         inputs, target = data.batch(chosen)
-        known = predict(inputs).graphs.known
+        known = predict(inputs_to(inputs, model.device)).graphs.known
         if known is None:
             raise ValueError("a model that recognises no graphs has no confidence in them")
         check_recognised(known, len(library))
         bounds = data.bounds(chosen) or [None] * len(chosen)
-        for row, bound, graph in zip(known.double().numpy(), bounds, target.graphs(), strict=True):
+        for row, bound, graph in zip(known.cpu().double().numpy(), bounds, target.graphs(), strict=True):
             allowed = library.contents.within(bound, model.vocabulary)
             if len(allowed):
                 logits.append(row[allowed])

@@ -27,10 +27,12 @@ class TooLargeError(ValueError):
     """Something that does not fit into the memory that is free."""
 
 
-def free_memory() -> int | None:
-    """Bytes that this process can still take: what the system, its container and its own limit leave; None where
-    nothing tells.
+def free_memory(device: torch.device | None = None) -> int | None:
+    """Bytes that this process can still take: what the system, its container and its own limit leave, or what an
+    accelerator has; None where nothing tells.
     """
+    if device is not None and device.type == "cuda":
+        return int(torch.cuda.mem_get_info()[0])
     return min(_limits(), default=None)
 
 

@@ -193,6 +193,11 @@ class SavedModel:
         """The one that it was handed on with, or that answers best."""
         return str(self.facts.get("decoder", default_decoder(self.task, self.predictor.recogniser is not None)))
 
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are: the processor, unless somebody has moved the predictor."""
+        return next(self.predictor.parameters()).device
+
     @cached_property
     def known(self) -> Known:
         """The distinct graphs that it knows, placed as it was trained to place them."""
@@ -227,8 +232,8 @@ class SavedModel:
     @torch.no_grad()
     def views(self, inputs: Inputs) -> list[Prediction]:
         """What it predicts from every other view of a batch of inputs."""
-        device = next(self.predictor.parameters()).device
-        return [self.predictor(inputs_to(view, device)).graphs for view in self.task.other_views(inputs)]
+        views = self.task.other_views(inputs)
+        return [self.predictor(inputs_to(view, self.device)).graphs for view in views]
 
     def compiled(self) -> SavedModel:
         """The same model with its network compiled by torch at the first size that it sees.
@@ -275,7 +280,7 @@ class SavedModel:
             raise ValueError(f"the {decode} decoder does not obey a formula; the valid and the known one do")
         decoder.check(self.task)
         inputs = self.task.inputs(values)
-        prediction = self.answering(decode)(inputs).graphs
+        prediction = self.answering(decode)(inputs_to(inputs, self.device)).graphs
         if top == 1 and decode == PLAIN:
             graphs = harden(prediction, self.vocabulary).graphs(self.vocabulary)
             sure = confidence(prediction).tolist()

@@ -52,6 +52,21 @@ class LearnedMatcher(Matcher):
     """
 
     probes: Tensor
+    reads = frozenset(
+        {
+            "cost",
+            "dimension",
+            "iterations",
+            "linear_costs",
+            "plan",
+            "positions",
+            "probe_every",
+            "random_signs",
+            "target_layers",
+            "target_width",
+            "temperature",
+        }
+    )
 
     def __init__(
         self,

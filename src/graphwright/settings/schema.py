@@ -186,7 +186,6 @@ class Accelerator(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
-    MPS = "mps"
 
 
 class Clock(StrEnum):

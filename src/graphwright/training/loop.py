@@ -28,14 +28,20 @@ from graphwright.inference.memory_limit import refuse_large_model, refuse_larger
 from graphwright.inference.model import find_model, load_model
 from graphwright.metrics import METRICS
 from graphwright.models import Inputs, inputs_to, some_inputs
-from graphwright.settings import CONFIG, Clock, Precision, Run, SettingsError, Train, to_yaml
+from graphwright.settings import CONFIG, Accelerator, Clock, Precision, Run, SettingsError, to_yaml
 from graphwright.tasks import Batches, Samples, resolve, task_of
 from graphwright.training.assembly import StepResult, build, build_network, term_names, training_data
 from graphwright.training.faulty import batch_indices, first_bad_input, leaps, usual_after
 from graphwright.training.footprint import saved_bytes
 from graphwright.training.log import Display, RunLog, Window
 from graphwright.training.optimizer import WeightAverage, build_optimizer
-from graphwright.training.processes import Interrupts, in_this_process, leave_interrupts_to_parent, products_of
+from graphwright.training.processes import (
+    Interrupts,
+    device_of,
+    in_this_process,
+    leave_interrupts_to_parent,
+    products_of,
+)
 from graphwright.training.schedule import Budget, learning_rate, order_of
 from graphwright.training.state import Progress, capture, random_state, restore, set_random_state
 from graphwright.transport.checks import NotFiniteError
@@ -117,7 +123,7 @@ class Session:
         # Processes for cores are the command line's to start, by giving its own command again.
         run = in_this_process(run)
         # Before any data are read: it refuses devices that there are not.
-        self.fabric = _fabric(run.train)
+        self.fabric = _fabric(run)
         # The weights mean nothing without the labels that they stand for: checkpoints name them.
         plan = resolve(run)
         self.run, self.folder = plan.run, folder
@@ -571,7 +577,7 @@ _FABRICS: dict[Precision, Literal["32-true", "bf16-mixed", "16-mixed"]] = {
 """What Fabric calls them; which one `auto` means is decided before."""
 
 
-def _fabric(train: Train) -> Fabric:
+def _fabric(run: Run) -> Fabric:
     # Predicting and evaluating need no Lightning, and import this package too.
     try:
         from lightning.fabric import Fabric
@@ -580,10 +586,12 @@ def _fabric(train: Train) -> Fabric:
     # Its banners, of processes that it starts and of precision, are no news to a person.
     for name in ("lightning.fabric", "lightning.pytorch"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    train = run.train
     devices = train.devices if train.devices == "auto" else int(train.devices)
+    automatic = train.accelerator is Accelerator.AUTO
     try:
-        return Fabric(
-            accelerator=str(train.accelerator),
+        fabric = Fabric(
+            accelerator=device_of(run).type if automatic else str(train.accelerator),
             devices=devices,
             num_nodes=train.nodes,
             precision=_FABRICS[train.precision],
@@ -592,6 +600,9 @@ def _fabric(train: Train) -> Fabric:
     except (RuntimeError, ValueError, TypeError) as error:
         asked = f"train.accelerator {train.accelerator}, train.devices {train.devices}"
         raise SettingsError(f"{asked}: {' '.join(str(error).split())}") from error
+    # Mixed precision is for products. Fabric would round inputs and targets, too: masses would be off by 1 Da.
+    fabric.strategy.precision.convert_input = lambda data: data  # type: ignore[method-assign]
+    return fabric
 
 
 def _lost_connection(error: BaseException) -> bool:

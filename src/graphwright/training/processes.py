@@ -37,7 +37,7 @@ def on_cores(run: Run, available: int) -> Run:
     train = run.train
     if train.devices != CORES:
         return run
-    if train.accelerator is Accelerator.AUTO and (torch.cuda.is_available() or torch.backends.mps.is_available()):
+    if device_of(run).type == "cuda":
         return _with(run, devices="auto")
     # torchrun has started the processes already.
     asked = int(os.environ.get("LOCAL_WORLD_SIZE", min(available, max(1, train.batch_size // LEAST_BATCH))))
@@ -49,15 +49,23 @@ def on_cores(run: Run, available: int) -> Run:
 
 
 def in_this_process(run: Run) -> Run:
-    """The run as a program that calls `train` has it: for `train.devices cores` one process, its threads; for
-    `train.precision auto` the faster one."""
+    """The run as a program that calls `train` has it: for `train.devices cores` one process, its threads, or the
+    accelerator; for `train.precision auto` the faster one."""
     if run.train.devices == CORES:
-        run = _with(run, accelerator=Accelerator.CPU, devices="1")
+        run = _with(run, accelerator=Accelerator(device_of(run).type), devices="1")
     if run.train.precision is Precision.AUTO:
-        on_gpu = run.train.accelerator is not Accelerator.CPU and torch.cuda.is_available()
-        fast = half_is_fast(torch.device("cuda" if on_gpu else "cpu"))
+        fast = half_is_fast(device_of(run))
         run = _with(run, precision=Precision.BFLOAT16 if fast else Precision.FLOAT32)
     return run
+
+
+def device_of(run: Run) -> torch.device:
+    """The kind of device that a run works on: `auto` is CUDA where there is any, and the processor elsewhere.
+
+    Apple's MPS has no double precision, in which losses are added up and Laplacians solved.
+    """
+    asked = run.train.accelerator is not Accelerator.CPU
+    return torch.device("cuda" if asked and torch.cuda.is_available() else "cpu")
 
 
 def products_of(run: Run) -> torch.dtype:

@@ -82,9 +82,9 @@ def restore(
         }
         if state:
             _refuse_misfit(name, parameter, state)
-            # Adam's step counter lives on the host; the moments beside the parameter.
+            # Adam's step counter lives on the host; the moments beside the parameter, be it a single number.
             optimizer.state[parameter] = {
-                key: value.clone() if value.ndim == 0 else value.to(parameter.device, copy=True)
+                key: value.clone() if key == "step" else value.to(parameter.device, copy=True)
                 for key, value in state.items()
             }
     # A rank that was not there when the checkpoint was written goes on with its own seed.

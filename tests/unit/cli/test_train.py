@@ -81,7 +81,7 @@ def test_a_dry_run_prints_what_a_run_takes_and_trains_nothing(
 ):
     need = footprint.Footprint(predictor=18_000_000, matcher=500_000, fixed=1_000_000_000, per_sample=per_sample)
     monkeypatch.setattr(footprint, "footprint", lambda _: need)
-    monkeypatch.setattr(memory_limit, "free_memory", lambda: memory)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda *_: memory)
     monkeypatch.setattr(estimate, "measure_cost", lambda _: estimate.Cost(0.018, 0.0, epoch=200_000))
     assert cli.main(["train", "coloring10-paper", "--dry-run"]) == cli.DONE
     printed = capsys.readouterr().out

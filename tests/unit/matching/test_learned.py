@@ -1,5 +1,7 @@
 """The learned matcher: its symmetries, its temperature, its gradients."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +22,7 @@ from tiny import (
     random_batch,
     random_prediction,
     sure_prediction,
+    tiny_settings,
     undecided,
 )
 
@@ -478,3 +481,18 @@ def test_a_learned_matcher_sees_attributes_in_the_target_and_in_the_linear_costs
     prediction = Prediction(**said, attributes=target.attributes[:, order[0]].double())
     told = learned_matcher(**options, vocabulary=vocabulary, linear_costs=1.0)
     assert soft_plan(told, states(1, 4), target, prediction).argmax(2).tolist() == order.tolist()
+
+
+def test_every_setting_that_it_is_built_from_is_declared():
+    """A run's key leaves out what its matching does not read."""
+    run, seen = tiny_settings(matching={"kind": "learned"}), set()
+
+    class Watched:
+        def __getattr__(self, name):
+            seen.add(name)
+            return getattr(run.matching, name)
+
+    watched = SimpleNamespace(matching=Watched(), model=run.model, loss=run.loss)
+    LearnedMatcher.check(watched)
+    LearnedMatcher.build(watched, LABELLED, slots=4)
+    assert seen == LearnedMatcher.reads
