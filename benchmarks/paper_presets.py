@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from time import sleep
+from typing import Any
 
 from benchmarks.measurement import peak_so_far
 from graphwright.cli.main import guarded
@@ -41,6 +42,7 @@ class Step:
 
     preset: str
     commit: str | None
+    hardware: dict[str, Any]
     predictor: int
     matcher: int
     batch: int
@@ -60,16 +62,18 @@ def in_epochs() -> list[str]:
 
 def measure(preset: str, gigabytes: float, overrides: Sequence[Override] = ()) -> Step:
     """A preset with other settings laid over it, as a test needs them small."""
-    run = resolved(in_this_process(load_run(preset, overrides)))
-    need, cost = footprint(run), measure_cost(run)
+    run = resolved(in_this_process(load_run(preset, [*overrides, Override("train.accelerator", "cpu")])))
+    need = footprint(run)
     parts = need.parts(run.train.batch_size, 1e9 * gigabytes)
     if parts is None:
         raise ValueError(f"{preset}: one sample is too much for {gigabytes:g} GB; give --gigabytes")
+    cost = measure_cost(run)
     steps, _ = training_time(Job(run, samples=1), cost)
     seconds, peak = one_step(preset, parts, overrides)
     return Step(
         preset,
         commit(),
+        hardware(),
         need.predictor,
         need.matcher,
         run.train.batch_size,
@@ -85,8 +89,14 @@ def measure(preset: str, gigabytes: float, overrides: Sequence[Override] = ()) -
 
 def one_step(preset: str, parts: int, overrides: Sequence[Override] = ()) -> tuple[float, int]:
     """Processor seconds and peak bytes of a process that makes one step and one validation of one sample."""
-    settings = {"train.steps": 1, "train.accumulate": parts, "train.validation_samples": 1, "train.threads": 1}
-    given = {override.key: override.value for override in overrides} | settings
+    given = {override.key: override.value for override in overrides} | {
+        "train.accelerator": "cpu",
+        "train.accumulate": parts,
+        "train.steps": 1,
+        "train.threads": 1,
+        "train.validation_samples": 1,
+        "train.workers": 0,  # they would make data for many steps
+    }
     words = [word for key, value in given.items() for word in (f"--{key}", str(value))]
     with TemporaryDirectory() as folder, TemporaryFile("w+") as said:
         out = str(Path(folder) / "run")
@@ -107,20 +117,19 @@ def one_step(preset: str, parts: int, overrides: Sequence[Override] = ()) -> tup
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print, and write after each; presets that are not measured keep their figures."""
-    known = json.loads(arguments.json.read_text())["steps"] if arguments.json and arguments.json.exists() else []
+    known = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else []
     rows = {row["preset"]: row for row in known}
     for preset in arguments.presets or in_epochs():
         with threads(1):
             step = measure(preset, arguments.gigabytes)
             rows[preset] = asdict(step)
-            facts = {"hardware": hardware(), "steps": [rows[name] for name in sorted(rows)]}
         print(
             f"{preset}: {step.batch:,} samples in {step.parts} parts took {step.processor_seconds:.0f} s of one "
             f"core and {step.peak_gigabytes:.1f} GB",
             flush=True,
         )
         if arguments.json is not None:
-            arguments.json.write_text(json.dumps(facts, indent=1) + "\n")
+            arguments.json.write_text(json.dumps([rows[name] for name in sorted(rows)], indent=1) + "\n")
     return DONE
 
 

@@ -300,7 +300,7 @@ DRAWINGS: dict[str, Callable[[dict[str, Runs]], Drawing]] = {
 def paper_presets() -> str:
     """A real step of every preset of the paper's size on this machine, by `python -m benchmarks.paper_presets`."""
     rows = []
-    for each in read_json(RESULTS / "paper-presets" / "steps.json")["steps"]:
+    for each in read_json(RESULTS / "paper-presets" / "steps.json"):
         hours_of_a_sample = each["milliseconds_per_sample"] / 3.6e6
         rows.append(
             [
@@ -321,8 +321,8 @@ def paper_presets() -> str:
 
 
 @cache
-def read_json(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+def read_json(path: Path) -> Any:
+    content = json.loads(path.read_text(encoding="utf-8"))
     return content
 
 

@@ -6,12 +6,18 @@ import torch
 
 from graphwright.losses import LossSettings, graph_loss
 from graphwright.transport import sinkhorn
+from graphwright.transport.native import library
 from tiny import random_batch, random_prediction
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own, about itself
 
 
-def test_the_compiled_sinkhorn_is_the_eager_one():
+@pytest.mark.parametrize("kernels", ["with", "without"])
+def test_the_compiled_sinkhorn_is_the_eager_one(kernels, monkeypatch):
+    """Without kernels, as on a GPU, the steps themselves are compiled."""
+    if kernels == "without":
+        monkeypatch.setattr(library, "load_kernels", lambda: None)
+    torch._dynamo.reset()
     torch.manual_seed(0)
     cost = torch.rand(3, 6, 6)
 

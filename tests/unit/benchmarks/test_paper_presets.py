@@ -53,17 +53,18 @@ def test_what_a_step_says_when_it_fails_is_told():
         paper_presets.one_step("coloring10-paper", 1, [*OVERRIDES, Override("model.heads", "3")])
 
 
-def test_a_sample_that_does_not_fit_is_refused_by_name(capsys):
+def test_a_sample_that_does_not_fit_is_refused_by_name_before_anything_is_measured(capsys, monkeypatch):
+    monkeypatch.setattr(paper_presets, "measure_cost", None)
     assert paper_presets.main(["coloring10-paper", "--gigabytes", "0.1"]) == 2
     assert "coloring10-paper: one sample is too much for 0.1 GB" in capsys.readouterr().err
 
 
 def test_figures_of_other_presets_stay_in_the_file(tmp_path, monkeypatch):
     out = tmp_path / "steps.json"
-    out.write_text(json.dumps({"hardware": {}, "steps": [{"preset": "qm9", "parts": 3}, {"preset": "z"}]}))
-    step = paper_presets.Step("qm9", None, 1, 1, 2, 1, 1.0, 1.0, 10, 20, 1.0, 1.0)
+    out.write_text(json.dumps([{"preset": "qm9", "parts": 3}, {"preset": "z"}]))
+    step = paper_presets.Step("qm9", None, {}, 1, 1, 2, 1, 1.0, 1.0, 10, 20, 1.0, 1.0)
     monkeypatch.setattr(paper_presets, "measure", lambda *_: step)
     assert paper_presets.main(["qm9", "--json", str(out)]) == 0
-    rows = json.loads(out.read_text())["steps"]
+    rows = json.loads(out.read_text())
     assert [row["preset"] for row in rows] == ["qm9", "z"]
     assert rows[0]["parts"] == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.inference.checkpoint import Checkpoint, CheckpointError
@@ -15,6 +16,7 @@ from graphwright.training import DivergenceError, TrainingModel, loop, train
 from graphwright.training.log import read_log
 from graphwright.training.state import load_weights
 from tiny import WITH_STATE, tiny_settings
+from tiny_spectra import spectrum_settings, write_spectra
 
 
 def last(folder: Path) -> checkpoints.Checkpoint:
@@ -283,6 +285,27 @@ def test_training_runs_in_mixed_precision_with_bfloat16(tmp_path, matching):
     run = tiny_settings(matching=matching, train={"steps": 2, "precision": "bf16-mixed"})
     assert train(run, tmp_path).progress.skipped == 0
     assert all(tensor.dtype is not torch.bfloat16 for tensor in weights(last(tmp_path)).values())
+
+
+def test_mixed_precision_rounds_no_inputs_and_no_targets(tmp_path, monkeypatch):
+    """A mass in bfloat16 would be off by as much as an atom of hydrogen, in training alone."""
+    made, seen = loop.build, []
+
+    def watch(module, given):  # noqa: ARG001
+        seen.extend(
+            each.dtype for each in tree_leaves(given) if torch.is_tensor(each) and each.is_floating_point()
+        )
+
+    def watched(*given):
+        model = made(*given)
+        model.register_forward_pre_hook(watch)
+        return model
+
+    monkeypatch.setattr(loop, "build", watched)
+    train = {"steps": 1, "precision": "bf16-mixed"}
+    loop.train(spectrum_settings(write_spectra(tmp_path / "spectra.parquet"), train=train), tmp_path / "run")
+    assert len(seen) >= 3  # peaks, precursor, energy
+    assert set(seen) == {torch.float32}
 
 
 def test_the_loss_scaler_of_float16_hears_of_bad_gradients_and_is_part_of_the_state(tmp_path, monkeypatch):

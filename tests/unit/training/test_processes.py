@@ -7,16 +7,18 @@ import threading
 
 import pytest
 import torch
+from pydantic import ValidationError
 from rich.console import Console
 
 from graphwright.inference import checkpoint as checkpoints
 from graphwright.settings import CORES, Accelerator, Override, SettingsError, load_run
-from graphwright.training import processes, train
+from graphwright.training import loop, processes, train
 from graphwright.training.log import Display
 from graphwright.training.processes import (
     SIGNALS,
     Interrupts,
     cores,
+    device_of,
     in_this_process,
     leave_interrupts_to_parent,
     on_cores,
@@ -63,6 +65,25 @@ def test_a_run_says_which_precision_it_had(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "half_is_fast", lambda _: True)
     train(tiny_settings(train={"precision": "auto", "steps": 2}), tmp_path / "run")
     assert load_run(str(tmp_path / "run" / "config.yaml")).train.precision == "bf16-mixed"
+
+
+def test_a_gpu_is_taken_where_there_is_one_and_nobody_says_cpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert (on_cores(settings(), 8).train.devices, device_of(settings()).type) == ("auto", "cuda")
+    found = in_this_process(settings()).train
+    assert (found.accelerator, found.devices) == (Accelerator.CUDA, "1")
+    asked = settings(accelerator="cpu")
+    assert (on_cores(asked, 2).train.devices, device_of(asked).type) == ("2", "cpu")
+    assert in_this_process(asked).train.accelerator is Accelerator.CPU
+
+
+def test_apples_device_is_never_taken_by_itself(monkeypatch):
+    """It has no double precision, in which losses are added up."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert device_of(settings()).type == "cpu"
+    assert loop._fabric(settings(devices="1")).device.type == "cpu"
+    with pytest.raises(ValidationError, match="mps"):
+        settings(accelerator="mps")
 
 
 def test_threads_that_were_asked_for_stay():
