@@ -204,12 +204,12 @@ def validation_points(records: Sequence[dict[str, Any]]) -> list[tuple[float, fl
 PAPER_SAMPLES = 19_200_000
 """120 epochs of 160,000 pictures: the `coloring10-paper` preset."""
 PAPER_HOURS = 20.0
-"""Of a V100, at most, for these."""
+"""What these took on a V100, at most."""
 PROJECTED = ("learned", "mirror", "conditional gradient")
 
 
 def coloring10_runs(every: dict[str, Runs]) -> dict[str, tuple[Measured, list[dict[str, Any]]]]:
-    """Of each projected way to find the plan its configuration and its records, Coloring 10."""
+    """The configuration and the records of each projected way to find the plan, Coloring 10."""
     runs = every["comparison"]
     folder = RESULTS / f"{runs.name}-{Scale.CPU}" / "records"
     return {
@@ -242,7 +242,7 @@ def projection(every: dict[str, Runs]) -> str:
 
 
 SHIPPED_SAMPLES = 700_000
-"""Of `coloring10`, whose slots alone say how far the curve can be believed."""
+"""What `coloring10` has seen, whose slots alone say how far the curve can be believed."""
 
 
 def draw_projection(every: dict[str, Runs]) -> Drawing:
