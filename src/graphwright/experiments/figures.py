@@ -46,7 +46,10 @@ def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
     from matplotlib.figure import Figure
 
     parts = [[row for row in rows if row.measured.configuration.column == column.name] for column in grid.columns]
-    parts = [part for part in parts if part]
+    # A task of which there is nothing to show, yet, has no panel.
+    parts = [part for part in parts if any(row.measured.figures or row.printed for row in part)]
+    if not parts:
+        return Figure(figsize=(9.5, 0.6), layout="constrained")
     heights = [1.0 + 0.3 * len(part) for part in parts]
     drawing = Figure(figsize=(9.5, sum(heights) + 0.3), layout="constrained")
     panels = drawing.subplots(len(parts), 2, squeeze=False, gridspec_kw={"height_ratios": heights})
@@ -172,9 +175,12 @@ def _progress(grid: Grid, rows: Sequence[Row]) -> Drawing:
     """Per task the validation samples that are exactly right against minutes of training, a line for every run."""
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(4.2 * len(grid.columns), 4.0), layout="constrained")
-    panels = drawing.subplots(1, len(grid.columns), squeeze=False)[0]
-    for panel, column in zip(panels, grid.columns, strict=True):
+    # A scale need not have every task.
+    present = {row.measured.configuration.column for row in rows}
+    columns = [column for column in grid.columns if column.name in present]
+    drawing = Figure(figsize=(4.2 * len(columns), 4.0), layout="constrained")
+    panels = drawing.subplots(1, len(columns), squeeze=False)[0]
+    for panel, column in zip(panels, columns, strict=True):
         for _, color, marker, own in _series(rows):
             here = [row.measured for row in own if row.measured.configuration.column == column.name]
             for run in (run for measured in here for run in measured.progress):

@@ -231,16 +231,30 @@ def test_bars_are_of_the_true_figures_of_all_methods():
     assert "isomorphic" in right.get_title()
 
 
+def test_a_task_of_which_nothing_is_known_has_no_panel_of_bars():
+    grid = read_grid("table1")
+    figures = {"edit": Figure(4.0, None, (4.0,)), "isomorphic": Figure(25.0, None, (25.0,))}
+    cells = [
+        measured("Any2Graph", column="QM9", figures={}),  # neither run nor printed
+        measured("Any2Graph", column="Coloring 10", figures=figures),
+        measured("Any2Graph", column="Coloring 20", figures={}),  # printed by the paper
+    ]
+    titles = [panel.get_title() for panel in draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes]
+    assert [title.partition(":")[0] for title in titles] == ["Coloring 10"] * 2 + ["Coloring 20"] * 2
+    assert draw_grid(grid, Scale.CPU, rows_of(grid, cells[:1])).axes == []
+
+
 def test_progress_is_a_line_for_every_run_in_the_panel_of_its_task():
     grid = read_grid("comparison")
     runs = (((60.0, 10.0), (120.0, 20.0)), ((60.0, 12.0), (120.0, 24.0)))
     cells = [measured("learned", column="Coloring 10", progress=runs), measured("mirror", column="Coloring 20")]
-    first, second, third = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes
-    assert not any(len(line.get_xdata()) for line in first.lines)
-    drawn = [line for line in second.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o"]
+    first, second = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes  # no other task is there
+    assert [panel.get_title() for panel in (first, second)] == ["Coloring 10", "Coloring 20"]
+    drawn = [line for line in first.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o"]
     assert [list(line.get_xdata()) for line in drawn] == [[1.0, 2.0], [1.0, 2.0]]
     assert [list(line.get_ydata()) for line in drawn] == [[10.0, 20.0], [12.0, 24.0]]
-    assert {text.get_text() for text in third.texts} == {"paper: learned", "paper: conditional gradient"}
+    assert not any(len(line.get_xdata()) == 2 and line.get_marker() == "o" for line in second.lines)
+    assert {text.get_text() for text in second.texts} == {"paper: learned", "paper: conditional gradient"}
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison", "tokens", "ablations"])
