@@ -10,7 +10,7 @@ from graphwright.cli import main as cli
 from graphwright.experiments import read_grid, work
 
 COUNTS = {
-    "ablations": 16,
+    "ablations": 17,
     "tokens": 4,
     "comparison": 15,
     "frontier": 14,
