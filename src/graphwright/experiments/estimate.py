@@ -96,7 +96,7 @@ def wall_seconds(estimates: Sequence[Estimate], jobs: int) -> float:
 
 
 SMALL, LARGE = 2, 32
-"""Samples of a first step, and of the ones that count where the first was fast enough."""
+"""Samples of first steps, and of the ones that count where the first were fast enough."""
 FAST = 0.2
 """Seconds."""
 STEPS = 2
@@ -178,7 +178,8 @@ def measure_cost(run: Run) -> Cost:
         return clock.seconds()
 
     step(SMALL)
-    size = min(LARGE, run.train.batch_size) if step(SMALL) < FAST else SMALL
+    # The faster of two: one slow moment would leave a fast model with small steps, which cost many times as much.
+    size = min(LARGE, run.train.batch_size) if min(step(SMALL) for _ in range(STEPS)) < FAST else SMALL
     training = min(step(size) for _ in range(STEPS)) / size
     validation = task.data("validation", limit=EVALUATED)
     indices = list(range(min(EVALUATED, len(validation))))
