@@ -260,14 +260,19 @@ def dry_run(run: Run) -> list[str]:
 
     run, train = in_this_process(run), run.train
     free, need = free_memory(device_of(run)), footprint(run)
-    at_a_time = -(-train.batch_size // train.accumulate)
+    devices = int(train.devices) if train.devices.isdecimal() else 1
+    if free is not None and device_of(run).type == "cpu":
+        free //= devices  # processes of one machine share its memory; a GPU has its own
+    each = "" if devices == 1 else f" on each of {devices} devices"
+    own = -(-train.batch_size // devices)
+    at_a_time = -(-own // train.accumulate)
     lines = [
         f"parameters   predictor {need.predictor:,}, matcher {need.matcher:,}",
         f"memory       {_gigabytes(need.fixed)} for weights and optimiser, {need.per_sample / 1e6:.1f} MB for "
         f"every sample at a time: about {_gigabytes(need.bytes(at_a_time))} for {at_a_time:,} of a batch of "
-        f"{train.batch_size:,}" + ("" if free is None else f"; {_gigabytes(free)} are free"),
+        f"{train.batch_size:,}{each}" + ("" if free is None else f"; {_gigabytes(free)} are free"),
     ]
-    parts = 1 if free is None else need.parts(train.batch_size, free)
+    parts = 1 if free is None else need.parts(own, free)
     if parts is None:
         lines.append("             one sample alone is too much for this machine")
     elif parts > train.accumulate:
@@ -277,7 +282,8 @@ def dry_run(run: Run) -> list[str]:
     lines += [
         f"time         {1000 * cost.training:.3g} ms per sample here, {cost.training * cost.epoch / 3600:.3g} "
         f"hours per epoch of {cost.epoch:,} samples",
-        f"in all       {steps:,} steps, {steps * train.batch_size:,} samples: {seconds / 3600:.3g} hours here",
+        f"in all       {steps:,} steps, {steps * train.batch_size:,} samples: {seconds / 3600:.3g} hours here"
+        + ("" if devices == 1 else f", by one device; {devices} share them"),
     ]
     return lines
 

@@ -93,6 +93,20 @@ def test_a_dry_run_prints_what_a_run_takes_and_trains_nothing(
     assert not Path("runs").exists()
 
 
+def test_a_dry_run_of_several_devices_divides_the_batch_among_them(calls, capsys, monkeypatch):
+    need = footprint.Footprint(predictor=18_000_000, matcher=500_000, fixed=1_000_000_000, per_sample=1e7)
+    monkeypatch.setattr(footprint, "footprint", lambda _: need)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda *_: 32_000_000_000)
+    monkeypatch.setattr(estimate, "measure_cost", lambda _: estimate.Cost(0.018, 0.0, epoch=200_000))
+    words = ["train", "coloring10-paper", "--dry-run", "--train.devices", "4"]
+    assert cli.main(words) == cli.DONE
+    printed = capsys.readouterr().out
+    assert "about 4.84 GB for 384 of a batch of 1,536 on each of 4 devices; 8.00 GB are free" in printed
+    assert "it does not fit at once: give --train.accumulate" not in printed
+    assert "hours here, by one device; 4 share them" in printed
+    assert not calls
+
+
 def test_a_preset_trains_in_a_folder_of_its_name(calls, capsys):
     assert cli.main(["train", "coloring10"]) == cli.DONE
     assert calls == [Call(load_run("coloring10-cpu"), Path("runs/coloring10"), False)]
