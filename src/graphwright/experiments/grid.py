@@ -51,6 +51,12 @@ class Changes(Settings):
     times: dict[str, Positive] = Field(default_factory=dict)
 
 
+class ColumnChanges(Changes):
+    """What a task changes at one scale. seeds: instead of the scale's own number."""
+
+    seeds: Count | None = None
+
+
 class Column(Settings):
     """A task. start: a preset for every scale that has it; at: changes for one scale."""
 
@@ -58,7 +64,7 @@ class Column(Settings):
     start: dict[Scale, str]
     x: dict[Scale, float] = Field(default_factory=dict)
     """Where a curve puts it."""
-    at: dict[Scale, Changes] = Field(default_factory=dict)
+    at: dict[Scale, ColumnChanges] = Field(default_factory=dict)
 
 
 class Method(Changes):
@@ -219,11 +225,10 @@ def plan_of(grid: Grid, scale: Scale) -> ScalePlan:
 
 
 def expand(grid: Grid, scale: Scale, seeds: int | None = None) -> list[Configuration]:
-    """Every configuration, column by column; `seeds` replaces the scale's number of seeds."""
+    """Every configuration, column by column; `seeds` replaces the number of seeds of the scale and its columns."""
     plan = plan_of(grid, scale)
-    count = plan.seeds if seeds is None else seeds
     return [
-        _configuration(grid, plan, scale, column, method, name, varied, count)
+        _configuration(grid, plan, scale, column, method, name, varied, seeds)
         for column in grid.columns
         if scale in column.start
         for method in grid.methods
@@ -241,13 +246,14 @@ def _configuration(
     method: Method,
     name: str,
     varied: Mapping[str, Value],
-    seeds: int,
+    seeds: int | None,
 ) -> Configuration:
-    layers = [Changes(set=plan.set), column.at.get(scale, Changes()), method]
+    own = column.at.get(scale, ColumnChanges())
+    layers = [Changes(set=plan.set), own, method]
     layers += [Changes(set=dict(varied)), method.at.get(scale, Changes())]
     run = build_run(column.start[scale], layers, f"{grid.name}.yaml")
     if method.baseline is None:
-        runs = [_with_seed(run, seed) for seed in range(seeds)]
+        runs = [_with_seed(run, seed) for seed in range(seeds or own.seeds or plan.seeds)]
         jobs = tuple(Job(each, plan.samples) for each in runs)
     else:
         jobs = (Job(run, plan.samples, method.baseline, plan.references),)
