@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from graphwright.experiments.job import FORMAT, RECORD, SAMPLES, Job, Store, read_json_object
+from graphwright.experiments.job import (
+    FORMAT,
+    RECORD,
+    SAMPLES,
+    Job,
+    JobBusyError,
+    Store,
+    lock_job,
+    read_json_object,
+)
 from graphwright.files import replacing, write_json, write_text
 from graphwright.settings import Run
 from graphwright.settings.choices import AnyTask
@@ -48,16 +58,25 @@ def take_over(folder: Path, store: Store) -> int:
     for path in sorted([*folder.rglob(f"{RECORDS}/*.json"), *folder.rglob(f"*/{RECORD}")]):
         record = read_json_object(path) or {}
         for job in _jobs_of(record):
-            home = store.folder(job)
-            if (home / RECORD).exists():
-                continue
-            home.mkdir(parents=True, exist_ok=True)
-            samples = _samples(path)
-            if samples is not None:
-                write_text(home / SAMPLES, samples)
-            write_json(home / RECORD, record | {"key": job.key})
-            taken += 1
+            # Another process that is at it leaves a record of its own.
+            with suppress(JobBusyError):
+                taken += _finish(store.folder(job), record | {"key": job.key}, path)
     return taken
+
+
+def _finish(home: Path, record: dict[str, Any], path: Path) -> bool:
+    """A record and its samples in a job's folder; whether they were not there."""
+    if (home / RECORD).exists():
+        return False
+    home.mkdir(parents=True, exist_ok=True)
+    with lock_job(home):
+        if (home / RECORD).exists():
+            return False
+        samples = _samples(path)
+        if samples is not None:
+            write_text(home / SAMPLES, samples)
+        write_json(home / RECORD, record)
+    return True
 
 
 def _samples(path: Path) -> str | None:

@@ -100,35 +100,82 @@ def _spread(measured: Measured) -> tuple[float, float]:
 
 
 def _frontier(grid: Grid, rows: Sequence[Row]) -> Drawing:  # noqa: ARG001
-    """Edit distance against training seconds per sample, a line through what nothing of its method dominates."""
+    """Edit distance (left) and exact graphs (right) against what a sample costs in training, a line through what
+    nothing of its method dominates; the name of every point stands beside the panel."""
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(7, 4.6), layout="constrained")
-    panel = drawing.subplots()
-    for series, color, marker, own in _series(rows):
-        points = [
-            (row.measured.training["seconds_per_sample"], row.measured.figures["aligned_edit"].mean, row)
-            for row in own
-            if "seconds_per_sample" in row.measured.training and "aligned_edit" in row.measured.figures
-        ]
-        for x, y, row in points:
-            panel.plot([x, x], _spread(row.measured.figures["aligned_edit"]), color=color, linewidth=1, alpha=0.6)
-            panel.annotate(
-                row.measured.configuration.method.removeprefix(series).strip(" ,"),
-                (x, y),
-                xytext=(4, 4),
-                textcoords="offset points",
-                fontsize=6,
-            )
-        panel.plot([x for x, *_ in points], [y for _, y, _ in points], marker, color=color, label=series)
-        best = frontier([(x, y) for x, y, _ in points])
-        panel.plot([x for x, _ in best], [y for _, y in best], color=color, linewidth=1)
-    panel.set_xscale("log")
-    panel.set_xlabel("training seconds per sample")
-    panel.set_ylabel("aligned edit distance")
-    panel.grid(alpha=0.3)
-    panel.legend(fontsize=8)
+    drawing = Figure(figsize=(12, 4.8), layout="constrained")
+    panels = drawing.subplots(1, 2)
+    _cost_panel(panels[0], rows, "aligned_edit", better=-1)
+    _cost_panel(panels[1], rows, "isomorphic", better=1)
+    panels[0].set_ylabel("aligned edit distance")
+    panels[1].set_ylabel("isomorphic graphs, %")
+    panels[0].legend(fontsize=8)
     return drawing
+
+
+def _cost_panel(panel: Axes, rows: Sequence[Row], metric: str, better: int) -> None:
+    """A metric against milliseconds per sample; `better` is 1 where more is better, else -1."""
+    names: list[tuple[str, str, float, float]] = []
+    for series, color, marker, own in _series(rows):
+        known = [row for row in own if "seconds_per_sample" in row.measured.training]
+        known = [row for row in known if metric in row.measured.figures]
+        figures = [row.measured.figures[metric] for row in known]
+        xs = [1000 * row.measured.training["seconds_per_sample"] for row in known]
+        ys = [figure.mean for figure in figures]
+        for row, x, figure in zip(known, xs, figures, strict=True):
+            panel.plot([x, x], _spread(figure), color=color, linewidth=1, alpha=0.6)
+            name = row.measured.configuration.method.removeprefix(series).strip(" ,")
+            names.append((name, color, x, figure.mean))
+        panel.plot(xs, ys, marker, color=color, label=series)
+        best = frontier([(x, -better * y) for x, y in zip(xs, ys, strict=True)])
+        panel.plot([x for x, _ in best], [-better * y for _, y in best], color=color, linewidth=1)
+    costs = [x for _, _, x, _ in names]
+    if costs:
+        # Costs that hardly differ shall not look as if they did.
+        middle, spread = (max(costs) * min(costs)) ** 0.5, max((max(costs) / min(costs)) ** 0.5, LEAST_SPREAD)
+        panel.set_xscale("log")
+        panel.set_xlim(middle / spread / 1.1, middle * spread * 1.1)
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter("{x:g}")
+    panel.set_xlabel("milliseconds of training per sample")
+    panel.grid(alpha=0.3)
+    _names_beside(panel, names)
+
+
+LEAST_SPREAD = 1.25
+"""The axis of costs reaches at least this factor to each side of their middle."""
+
+
+def _names_beside(panel: Axes, names: Sequence[tuple[str, str, float, float]]) -> None:
+    """Names (text, color, x, y) in a list at the right of a panel, each joined to its point."""
+    low, high = panel.get_ylim()
+    ordered = sorted(names, key=lambda each: each[3])
+    heights = spread_apart([(y - low) / (high - low) for *_, y in ordered], 0.056)
+    for (text, color, x, y), height in zip(ordered, heights, strict=True):
+        panel.annotate(
+            text,
+            (x, y),
+            xytext=(1.03, height),
+            textcoords="axes fraction",
+            fontsize=7,
+            color=color,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.4, "alpha": 0.5, "shrinkB": 3},
+        )
+
+
+def spread_apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Ascending heights moved as little as a pass up and a pass down can, so that neighbours are `gap` apart."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(max(height, moved[-1] + gap) if moved else max(height, 0.0))
+    ceiling = max(1.0, gap * (len(moved) - 1))
+    for at in reversed(range(len(moved))):
+        moved[at] = min(moved[at], ceiling)
+        ceiling = moved[at] - gap
+    return moved
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -141,33 +188,43 @@ def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
-    """Edit distance against N: every candidate faint, the selected ones joined."""
+    """Edit distance against N (left), and seed by seed divided by that of the first series (right), where those
+    that lead are below one."""
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(7, 4.6), layout="constrained")
-    panel = drawing.subplots()
+    drawing = Figure(figsize=(11, 4.6), layout="constrained")
+    left, right = drawing.subplots(1, 2)
+    reference: dict[float, Measured] = {}
     for series, color, marker, own in _series(rows):
         known = [row for row in own if "aligned_edit" in row.measured.figures]
+        line = {
+            row.measured.configuration.x: row.measured.figures["aligned_edit"] for row in known if row.selected
+        }
+        reference = reference or line
         for row in known:
-            figure, x = row.measured.figures["aligned_edit"], row.measured.configuration.x
-            panel.plot(x, figure.mean, marker, color=color, alpha=0.3, markersize=4)
-        line = [row for row in known if row.selected]
-        xs = [row.measured.configuration.x for row in line]
-        figures = [row.measured.figures["aligned_edit"] for row in line]
-        panel.plot(xs, [figure.mean for figure in figures], f"{marker}-", color=color, label=series)
-        spreads = [_spread(figure) for figure in figures]
-        panel.fill_between(
-            xs, [low for low, _ in spreads], [high for _, high in spreads], color=color, alpha=0.15, linewidth=0
-        )
+            y = row.measured.figures["aligned_edit"].mean
+            left.plot(row.measured.configuration.x, y, marker, color=color, alpha=0.3, markersize=4)
+        style = {"marker": marker, "color": color, "label": series}
+        left.plot(list(line), [figure.mean for figure in line.values()], **style)
+        lows, highs = zip(*map(_spread, line.values()), strict=True) if line else ((), ())
+        left.fill_between(list(line), lows, highs, color=color, alpha=0.15, linewidth=0)
+        shared = [x for x in line if x in reference]
+        right.plot(shared, [line[x].mean / reference[x].mean for x in shared], **style)
+        for x in shared:
+            pairs = zip(line[x].seeds, reference[x].seeds, strict=False)
+            ratios = [own_seed / other for own_seed, other in pairs]
+            right.plot([x] * len(ratios), ratios, marker, color=color, alpha=0.4, markersize=4)
     for method, cells in (grid.printed | grid.beside).items():
         order = {column.name: at for at, column in enumerate(grid.columns)}
         names = sorted(cells, key=lambda name: order[name])
         xs = [float(name.rpartition(" ")[2]) for name in names]
-        panel.plot(xs, [cells[name][0] for name in names], "D", color=PRINTED, label=f"paper: {method}")
-    panel.set_xlabel("largest graph, N")
-    panel.set_ylabel("aligned edit distance")
-    panel.grid(alpha=0.3)
-    panel.legend(fontsize=8)
+        left.plot(xs, [cells[name][0] for name in names], "D", color=PRINTED, label=f"paper: {method}")
+    left.set_ylabel("aligned edit distance")
+    right.set_ylabel(f"the same, divided by that of {_series(rows)[0][0]}")
+    for panel in (left, right):
+        panel.set_xlabel("largest graph, N")
+        panel.grid(alpha=0.3)
+    left.legend(fontsize=8)
     return drawing
 
 
@@ -175,9 +232,12 @@ def _progress(grid: Grid, rows: Sequence[Row]) -> Drawing:
     """Per task the validation samples that are exactly right against minutes of training, a line for every run."""
     from matplotlib.figure import Figure
 
-    # A scale need not have every task.
+    # Tasks and methods without a run, yet, have nothing to show.
+    rows = [row for row in rows if any(row.measured.progress)]
     present = {row.measured.configuration.column for row in rows}
     columns = [column for column in grid.columns if column.name in present]
+    if not columns:
+        return Figure(figsize=(9.5, 0.6), layout="constrained")
     drawing = Figure(figsize=(4.2 * len(columns), 4.0), layout="constrained")
     panels = drawing.subplots(1, len(columns), squeeze=False)[0]
     for panel, column in zip(panels, columns, strict=True):

@@ -8,6 +8,7 @@ import pytest
 
 from graphwright.experiments import Configuration, Job, State, Store, take_over
 from graphwright.experiments.archive import PACKED, RECORDS, pack_records
+from graphwright.experiments.job import lock_job
 from graphwright.experiments.table import measure
 from graphwright.experiments.work import perform
 from tiny import tiny_settings
@@ -84,6 +85,16 @@ def test_a_page_keeps_no_records_of_others_and_the_same_samples_are_the_same_byt
     assert (folder / RECORDS / packed).read_bytes() == (page / RECORDS / packed).read_bytes()
     pack_records([ASKED.key], store, folder)
     assert {path.name.partition(".")[0] for path in (folder / RECORDS).iterdir()} == {ASKED.key}
+
+
+def test_what_another_process_is_taking_over_is_left_to_it(page, tmp_path):
+    store = Store(tmp_path)
+    store.folder(JOB).mkdir(parents=True)
+    with lock_job(store.folder(JOB)):
+        assert take_over(page.parent, store) == 1
+        assert store.state(JOB) is State.RUNNING
+        assert store.state(ASKED) is State.DONE
+    assert take_over(page.parent, store) == 1
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):

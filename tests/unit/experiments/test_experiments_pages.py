@@ -22,7 +22,7 @@ from graphwright.experiments import (
     wall_seconds,
 )
 from graphwright.experiments.estimate import START, Cost, measured_cost, training_time
-from graphwright.experiments.figures import draw_grid, frontier, write_figure
+from graphwright.experiments.figures import draw_grid, frontier, spread_apart, write_figure
 from graphwright.experiments.grid import FOLDER, parse_grid
 from graphwright.experiments.table import (
     Figure,
@@ -247,14 +247,80 @@ def test_a_task_of_which_nothing_is_known_has_no_panel_of_bars():
 def test_progress_is_a_line_for_every_run_in_the_panel_of_its_task():
     grid = read_grid("comparison")
     runs = (((60.0, 10.0), (120.0, 20.0)), ((60.0, 12.0), (120.0, 24.0)))
-    cells = [measured("learned", column="Coloring 10", progress=runs), measured("mirror", column="Coloring 20")]
-    first, second = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes  # no other task is there
-    assert [panel.get_title() for panel in (first, second)] == ["Coloring 10", "Coloring 20"]
-    drawn = [line for line in first.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o"]
+    cells = [
+        measured("learned", column="Coloring 10", progress=runs),
+        measured("barycentre", "barycentre", column="Coloring 10", progress=((),)),  # not trained
+        measured("mirror", column="Coloring 20"),  # not run yet
+    ]
+    (panel,) = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes  # no other task has a run
+    assert panel.get_title() == "Coloring 10"
+    drawn = [line for line in panel.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o"]
     assert [list(line.get_xdata()) for line in drawn] == [[1.0, 2.0], [1.0, 2.0]]
     assert [list(line.get_ydata()) for line in drawn] == [[10.0, 20.0], [12.0, 24.0]]
-    assert not any(len(line.get_xdata()) == 2 and line.get_marker() == "o" for line in second.lines)
-    assert {text.get_text() for text in second.texts} == {"paper: learned", "paper: conditional gradient"}
+    printed = {"learned", "conditional gradient", "barycentre"}
+    assert {text.get_text() for text in panel.texts} == {f"paper: {name}" for name in printed}
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == ["learned"]
+    assert draw_grid(grid, Scale.CPU, rows_of(grid, cells[1:])).axes == []
+
+
+def test_the_frontier_has_a_panel_for_edits_and_one_for_exact_graphs_and_names_every_point():
+    grid = read_grid("frontier")
+    figures = [(4.0, 10.0), (3.0, 20.0), (3.5, 15.0)]
+    cells = [
+        measured(
+            f"Mirror, K_in {at}",
+            "Mirror",
+            figures={
+                "aligned_edit": Figure(edit, None, (edit,)),
+                "isomorphic": Figure(exact, None, (exact,)),
+            },
+            training={"seconds_per_sample": 0.008 + 0.001 * at},
+        )
+        for at, (edit, exact) in enumerate(figures)
+    ]
+    panels = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes
+    assert [panel.get_ylabel() for panel in panels] == ["aligned edit distance", "isomorphic graphs, %"]
+    for panel, ys in zip(panels, zip(*figures, strict=True), strict=True):
+        (points,) = [line for line in panel.lines if line.get_linestyle() == "None"]
+        assert list(points.get_xdata()) == pytest.approx([8, 9, 10])
+        assert list(points.get_ydata()) == list(ys)
+        best = panel.lines[-1]  # the third costs more than the second and is worse
+        assert (list(best.get_xdata()), list(best.get_ydata())) == (pytest.approx([8, 9]), list(ys[:2]))
+        assert {text.get_text() for text in panel.texts} == {"K_in 0", "K_in 1", "K_in 2"}
+
+
+def test_the_curve_says_seed_by_seed_how_far_a_method_is_from_the_first():
+    grid = read_grid("scaling")
+
+    def at(method, series, column, x, *seeds):
+        edit = {"aligned_edit": Figure(sum(seeds) / len(seeds), None, seeds)}
+        found = measured(method, series, column, figures=edit)
+        return replace(found, configuration=replace(found.configuration, x=x))
+
+    cells = [
+        at("Mirror", "Mirror", "N = 10", 10.0, 2.0, 4.0),
+        at("Mirror", "Mirror", "N = 20", 20.0, 10.0),
+        at("Matcher, eps", "Matcher", "N = 10", 10.0, 3.0, 3.0),
+        at("Matcher, eps", "Matcher", "N = 20", 20.0, 8.0),
+    ]
+    _, ratio = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes
+    lines = {line.get_label(): line for line in ratio.lines}
+    assert list(lines["Mirror"].get_ydata()) == [1.0, 1.0]
+    assert list(lines["Matcher"].get_ydata()) == [1.0, 0.8]
+    own_color = [line for line in ratio.lines if line.get_color() == lines["Matcher"].get_color()]
+    seeds = [list(line.get_ydata()) for line in own_color if line is not lines["Matcher"]]
+    assert seeds == [[1.5, 0.75], [0.8]]
+
+
+@given(st.lists(st.floats(0, 1), max_size=30).map(sorted), st.floats(0.001, 0.2))
+def test_names_beside_a_panel_keep_their_distance_and_order(heights, gap):
+    moved = spread_apart(heights, gap)
+    assert len(moved) == len(heights)
+    assert all(above - below >= gap * (1 - 1e-9) for below, above in itertools.pairwise(moved))
+    assert all(height > -1e-9 for height in moved)
+    assert not moved or moved[-1] <= max(1.0, gap * (len(moved) - 1)) + 1e-9
+    if all(above - below >= gap for below, above in itertools.pairwise(heights)):
+        assert moved == pytest.approx(heights)
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "frontier", "scaling", "comparison", "tokens", "ablations"])
