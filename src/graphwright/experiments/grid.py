@@ -45,15 +45,10 @@ class FigureKind(StrEnum):
 
 
 class Changes(Settings):
-    """What is laid over a run: values, and factors of what is there."""
+    """What is laid over a run: values, factors of what is there, how many seeds instead of the scale's own."""
 
     set: Values = Field(default_factory=dict)
     times: dict[str, Positive] = Field(default_factory=dict)
-
-
-class ColumnChanges(Changes):
-    """What a task changes at one scale. seeds: instead of the scale's own number."""
-
     seeds: Count | None = None
 
 
@@ -64,7 +59,7 @@ class Column(Settings):
     start: dict[Scale, str]
     x: dict[Scale, float] = Field(default_factory=dict)
     """Where a curve puts it."""
-    at: dict[Scale, ColumnChanges] = Field(default_factory=dict)
+    at: dict[Scale, Changes] = Field(default_factory=dict)
 
 
 class Method(Changes):
@@ -225,7 +220,7 @@ def plan_of(grid: Grid, scale: Scale) -> ScalePlan:
 
 
 def expand(grid: Grid, scale: Scale, seeds: int | None = None) -> list[Configuration]:
-    """Every configuration, column by column; `seeds` replaces the number of seeds of the scale and its columns."""
+    """Every configuration, column by column; `seeds` replaces every number of seeds that the grid has."""
     plan = plan_of(grid, scale)
     return [
         _configuration(grid, plan, scale, column, method, name, varied, seeds)
@@ -248,12 +243,12 @@ def _configuration(
     varied: Mapping[str, Value],
     seeds: int | None,
 ) -> Configuration:
-    own = column.at.get(scale, ColumnChanges())
-    layers = [Changes(set=plan.set), own, method]
+    layers = [Changes(set=plan.set, seeds=plan.seeds), column.at.get(scale, Changes()), method]
     layers += [Changes(set=dict(varied)), method.at.get(scale, Changes())]
     run = build_run(column.start[scale], layers, f"{grid.name}.yaml")
     if method.baseline is None:
-        runs = [_with_seed(run, seed) for seed in range(seeds or own.seeds or plan.seeds)]
+        count = seeds or [layer.seeds for layer in layers if layer.seeds][-1]
+        runs = [_with_seed(run, seed) for seed in range(count)]
         jobs = tuple(Job(each, plan.samples) for each in runs)
     else:
         jobs = (Job(run, plan.samples, method.baseline, plan.references),)

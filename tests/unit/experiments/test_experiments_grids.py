@@ -147,7 +147,7 @@ CPU_COLUMNS = {
     "frontier": ["Coloring 20"],
     "scaling": ["N = 10", "N = 20", "N = 30", "N = 40"],
 }
-ONE_SEED = ("MS2Scaffold", "QM9", "Fingerprint2Mol")
+ONE_SEED = ("MS2Scaffold", "QM9", "Fingerprint2Mol", "N = 40")
 
 
 @pytest.mark.parametrize("name", list(CPU_COLUMNS))
@@ -183,9 +183,14 @@ def test_all_runs_of_a_cpu_comparison_have_the_same_processor_time_threads_and_s
     for column, runs in columns.items():
         assert len({(run.minutes, run.threads, run.batch_size, run.steps, run.epochs) for run in runs}) == 1
         assert {run.clock for run in runs} == {"processor"}
-        assert {run.seed for run in runs} == (
-            {0} if name == "frontier" or (name != "tokens" and column in ONE_SEED) else {0, 1}
-        )
+        assert {run.seed for run in runs} == ({0} if name != "tokens" and column in ONE_SEED else {0, 1})
+
+
+def test_the_frontiers_matchers_have_two_seeds_at_the_cpu_scale():
+    seeds = {}
+    for each in expand(read_grid("frontier"), Scale.CPU):
+        seeds.setdefault(each.series, set()).add(len(each.jobs))
+    assert seeds == {"Mirror": {1}, "Matcher": {2}, "Matcher + KL": {2}}
 
 
 def test_the_cpu_scale_fits_six_and_a_half_hours_of_two_cores():
@@ -204,13 +209,18 @@ def test_the_number_of_seeds_can_be_chosen():
     assert {len(each.jobs) for each in expand(read_grid("frontier"), Scale.SMOKE, seeds=3)} == {3}
 
 
-def test_a_column_can_have_its_own_number_of_seeds_unless_one_is_asked_for(tmp_path):
+def test_a_column_and_a_method_can_have_their_own_number_of_seeds_unless_one_is_asked_for(tmp_path):
     path = tmp_path / "own.yaml"
-    own = "{name: own, start: {smoke: coloring4-cpu}, at: {smoke: {seeds: 2}}}"
-    path.write_text(GOOD.replace("[Coloring 10]", f"[Coloring 10, {own}]"))
+    column = "{name: own, start: {smoke: coloring4-cpu}, at: {smoke: {seeds: 2}}}"
+    method = "{name: often, set: {}, at: {smoke: {seeds: 3}}}"
+    changed = GOOD.replace("[Coloring 10]", f"[Coloring 10, {column}]")
+    path.write_text(changed.replace("\nmethods: [", f"\nmethods: [{method}, "))
     grid = parse_grid("own", path)
-    assert [len(each.jobs) for each in expand(grid, Scale.SMOKE)] == [1, 2]
-    assert [len(each.jobs) for each in expand(grid, Scale.SMOKE, seeds=1)] == [1, 1]
+    seeds = {(each.column, each.method): len(each.jobs) for each in expand(grid, Scale.SMOKE)}
+    assert set(seeds) == {(name, row) for name in ("Coloring 10", "own") for row in ("often", "learned")}
+    assert [seeds["Coloring 10", "learned"], seeds["own", "learned"]] == [1, 2]
+    assert [seeds["Coloring 10", "often"], seeds["own", "often"]] == [3, 3]
+    assert {len(each.jobs) for each in expand(grid, Scale.SMOKE, seeds=1)} == {1}
 
 
 def test_the_comparison_has_every_way_to_find_a_plan():
