@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphwright.experiments.grid import FigureKind, Grid, Scale
-from graphwright.experiments.table import Figure as Measured
-from graphwright.experiments.table import Row
+from graphwright.experiments.table import Average, Measured, Row
 from graphwright.graphs.drawing import PALETTE, save_figure
 
 if TYPE_CHECKING:
@@ -40,10 +39,16 @@ def draw_grid(grid: Grid, scale: Scale, rows: Sequence[Row]) -> Drawing:
     return drawing
 
 
+BARS = (("aligned_edit", "edit", "edit distance"), ("aligned_exact", "isomorphic", "exact graphs, %"))
+"""Panels: the paper's own metric, with which its figures compare; the true one of what has no slots; a title."""
+
+
 def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
-    """Per task the true edit distance (left) and exact graphs (right), which all methods have; the paper's, which
-    are of its own alignment, as diamonds."""
+    """Per task edit distance (left) and exact graphs (right) as the paper measures them, its own as diamonds; true
+    ones, hatched, of methods that give graphs without slots."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
     parts = [[row for row in rows if row.measured.configuration.column == column.name] for column in grid.columns]
     # A task of which there is nothing to show, yet, has no panel.
@@ -51,52 +56,63 @@ def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
     if not parts:
         return Figure(figsize=(9.5, 0.6), layout="constrained")
     heights = [1.0 + 0.3 * len(part) for part in parts]
-    drawing = Figure(figsize=(9.5, sum(heights) + 0.3), layout="constrained")
+    drawing = Figure(figsize=(9.5, sum(heights) + 0.6), layout="constrained")
     panels = drawing.subplots(len(parts), 2, squeeze=False, gridspec_kw={"height_ratios": heights})
     names = list(dict.fromkeys(row.measured.configuration.method for row in rows))
-    for (left, right), own in zip(panels, parts, strict=True):
+    for pair, own in zip(panels, parts, strict=True):
         column = own[0].measured.configuration.column
-        for panel, metric, at in ((left, "edit", 0), (right, "isomorphic", 1)):
-            _bar_panel(panel, own, names, metric, at)
-        left.set_title(f"{column}: true edit distance", fontsize=9)
-        right.set_title(f"{column}: isomorphic graphs, %", fontsize=9)
-        right.set_yticklabels([])
-    panels[0, 0].legend(fontsize=7)
+        for at, (panel, (aligned, true, title)) in enumerate(zip(pair, BARS, strict=True)):
+            shown = [_aligned_or_true(row.measured, aligned, true) for row in own]
+            _bar_panel(panel, own, shown, names)
+            printed = [(row.printed[at], place) for place, row in enumerate(own) if row.printed is not None]
+            panel.plot(*zip(*printed, strict=True) if printed else ([], []), "D", color=PRINTED, markersize=6)
+            panel.set_title(f"{column}: {title}", fontsize=9)
+        pair[1].set_yticklabels([])
+    handles = [
+        Line2D([], [], marker="D", color=PRINTED, linestyle="none", label="paper"),
+        Line2D([], [], marker="o", color="white", markeredgecolor="k", markersize=3, label="one seed"),
+        Patch(facecolor="white", edgecolor="k", hatch=HATCH, label="true, without slots to align"),
+    ]
+    drawing.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
     return drawing
 
 
-def _bar_panel(panel: Axes, rows: Sequence[Row], names: Sequence[str], metric: str, at: int) -> None:
-    """The bars of a metric, and what the paper prints at `at`."""
-    for index, row in enumerate(rows):
+HATCH = "////"
+
+
+def _aligned_or_true(measured: Measured, aligned: str, true: str) -> tuple[Average | None, bool]:
+    """What a bar shows, and whether it is the true metric, in want of the paper's."""
+    return measured.figures.get(aligned, measured.figures.get(true)), aligned not in measured.figures
+
+
+def _bar_panel(
+    panel: Axes, rows: Sequence[Row], shown: Sequence[tuple[Average | None, bool]], names: Sequence[str]
+) -> None:
+    """A bar for every row, with its interval and seeds."""
+    for index, (row, (average, true)) in enumerate(zip(rows, shown, strict=True)):
+        if average is None:
+            continue
         color = PALETTE[names.index(row.measured.configuration.method) % len(PALETTE)]
-        measured = row.measured.figures.get(metric)
-        if measured is not None:
-            low, high = _spread(measured)
-            error = [[max(measured.mean - low, 0)], [max(high - measured.mean, 0)]]
-            panel.barh(index, measured.mean, color=color, xerr=error, capsize=3, height=0.7)
-            panel.plot(
-                measured.seeds,
-                [index] * len(measured.seeds),
-                "o",
-                color="white",
-                markersize=3,
-                markeredgecolor="k",
-            )
-        if row.printed is not None:
-            panel.plot(row.printed[at], index, marker="D", color=PRINTED, markersize=6, linestyle="none")
-    panel.plot([], [], marker="D", color=PRINTED, linestyle="none", label="paper, aligned")
-    panel.plot([], [], "o", color="white", markeredgecolor="k", markersize=3, label="one seed")
+        low, high = _spread(average)
+        error = [[max(average.mean - low, 0)], [max(high - average.mean, 0)]]
+        bar = panel.barh(index, average.mean, xerr=error, capsize=3, height=0.7, color=color)
+        if true:
+            bar[0].set(facecolor="white", edgecolor=color, hatch=HATCH)
+        places = [index] * len(average.seeds)
+        panel.plot(average.seeds, places, "o", color="white", markersize=3, markeredgecolor="k")
     panel.set_yticks(range(len(rows)), [row.measured.configuration.method for row in rows], fontsize=8)
     panel.set_ylim(len(rows) - 0.4, -0.6)
-    panel.set_xlim(left=0)
+    most = max([0.0, *(average.mean for average, _ in shown if average is not None)])
+    # Bars that are all nothing look like nothing.
+    panel.set_xlim(0, None if most > 0 else 1)
     panel.grid(axis="x", alpha=0.3)
 
 
-def _spread(measured: Measured) -> tuple[float, float]:
+def _spread(average: Average) -> tuple[float, float]:
     """The interval of a figure; where there is none, its seeds' least and largest mean."""
-    if measured.interval is None:
-        return min(measured.seeds), max(measured.seeds)
-    return measured.interval.low, measured.interval.high
+    if average.interval is None:
+        return min(average.seeds), max(average.seeds)
+    return average.interval.low, average.interval.high
 
 
 def _frontier(grid: Grid, rows: Sequence[Row]) -> Drawing:  # noqa: ARG001
@@ -194,7 +210,7 @@ def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
 
     drawing = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = drawing.subplots(1, 2)
-    reference: dict[float, Measured] = {}
+    reference: dict[float, Average] = {}
     for series, color, marker, own in _series(rows):
         known = [row for row in own if "aligned_edit" in row.measured.figures]
         line = {

@@ -22,7 +22,7 @@ RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Figure:
+class Average:
     """A mean over seeds and samples, its 95 % interval where the samples are known, and the mean of every seed."""
 
     mean: float
@@ -41,7 +41,7 @@ class Measured:
     """
 
     configuration: Configuration
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Average]
     training: Mapping[str, float]
     keys: tuple[str, ...]
     missing: tuple[str, ...]
@@ -60,22 +60,22 @@ def measure(configuration: Configuration, store: Store, further: Sequence[str] =
     return Measured(configuration, figures, _training(finished, store), keys, missing, progress)
 
 
-def _figures_of_samples(jobs: Sequence[Job], store: Store, names: Sequence[str]) -> dict[str, Figure]:
+def _figures_of_samples(jobs: Sequence[Job], store: Store, names: Sequence[str]) -> dict[str, Average]:
     tables = [read_samples(store.folder(job) / SAMPLES) for job in jobs]
     figures = {}
     for name in names:
         if tables and all(name in table.values for table in tables):
             values = np.stack([table.values[name] for table in tables])
-            figures[name] = figure(values * METRICS[name].scale, tables[0].groups)
+            figures[name] = average(values * METRICS[name].scale, tables[0].groups)
     return figures
 
 
-def _figures_of_records(jobs: Sequence[Job], store: Store, names: Sequence[str]) -> dict[str, Figure]:
+def _figures_of_records(jobs: Sequence[Job], store: Store, names: Sequence[str]) -> dict[str, Average]:
     """Means alone: records that were committed before their samples were have no more."""
     tests = [(store.record(job) or {})["test"] for job in jobs]
     seeds = {name: tuple(float(test[name]) for test in tests if test.get(name) is not None) for name in names}
     return {
-        name: Figure(float(np.mean(values)), None, values)
+        name: Average(float(np.mean(values)), None, values)
         for name, values in seeds.items()
         if len(values) == len(jobs)
     }
@@ -129,7 +129,7 @@ def read_samples(path: Path) -> SampleTable:
     return SampleTable({name: np.array([float(row[name]) for row in rows]) for name in names}, groups)
 
 
-def figure(values: NDArray[np.float64], groups: NDArray[np.int64], seed: int = 0) -> Figure:
+def average(values: NDArray[np.float64], groups: NDArray[np.int64], seed: int = 0) -> Average:
     """Mean of values (seeds, m), and its percentile bootstrap interval over seeds and groups of samples.
 
     Both are drawn with replacement, and the samples drawn are the same for all seeds, as they were in truth. With
@@ -145,7 +145,7 @@ def figure(values: NDArray[np.float64], groups: NDArray[np.int64], seed: int = 0
     drawn = generator.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), RESAMPLES)
     means = (seeds @ sums * drawn).sum(1) / (drawn @ sizes)
     low, high = np.quantile(means, [0.025, 0.975])
-    return Figure(float(values.mean()), Interval(float(low), float(high)), tuple(values.mean(1).tolist()))
+    return Average(float(values.mean()), Interval(float(low), float(high)), tuple(values.mean(1).tolist()))
 
 
 BAR = r"\|"
@@ -267,13 +267,13 @@ def _relaxation(configuration: Configuration) -> str:
     return f"{loss.divergence}, {reading}".replace("_", " ")
 
 
-def _cell(figure: Figure | None) -> str:
-    if figure is None:
+def _cell(average: Average | None) -> str:
+    if average is None:
         return ""
-    shown = f"{figure.mean:.2f}"
-    if figure.interval is not None:
-        shown += f" ({figure.interval.low:.2f} to {figure.interval.high:.2f})"
-    return shown if len(figure.seeds) == 1 else f"{shown}; {', '.join(f'{seed:.2f}' for seed in figure.seeds)}"
+    shown = f"{average.mean:.2f}"
+    if average.interval is not None:
+        shown += f" ({average.interval.low:.2f} to {average.interval.high:.2f})"
+    return shown if len(average.seeds) == 1 else f"{shown}; {', '.join(f'{seed:.2f}' for seed in average.seeds)}"
 
 
 def _training_cell(training: Mapping[str, float]) -> str:

@@ -25,9 +25,9 @@ from graphwright.experiments.estimate import START, Cost, measured_cost, trainin
 from graphwright.experiments.figures import draw_grid, frontier, spread_apart, write_figure
 from graphwright.experiments.grid import FOLDER, parse_grid
 from graphwright.experiments.table import (
-    Figure,
+    Average,
     Measured,
-    figure,
+    average,
     markdown,
     measure,
     read_samples,
@@ -47,7 +47,7 @@ def values(*shape, seed=0):
 
 def test_with_one_seed_the_interval_is_that_over_samples():
     one = values(1, 300)
-    found, expected = figure(one, np.arange(300)), bootstrap_interval(one[0])
+    found, expected = average(one, np.arange(300)), bootstrap_interval(one[0])
     assert found.mean == pytest.approx(one.mean())
     assert found.interval.low == pytest.approx(expected.low, abs=0.004)
     assert found.interval.high == pytest.approx(expected.high, abs=0.004)
@@ -56,18 +56,18 @@ def test_with_one_seed_the_interval_is_that_over_samples():
 def test_groups_are_drawn_whole():
     groups = np.repeat(np.arange(30), 10)
     one = np.repeat(values(1, 30), 10, axis=1)
-    found, expected = figure(one, groups), bootstrap_interval(one[0], groups.tolist())
+    found, expected = average(one, groups), bootstrap_interval(one[0], groups.tolist())
     assert found.interval.low == pytest.approx(expected.low, abs=0.02)
     assert found.interval.high - found.interval.low > 2 * (
-        figure(one, np.arange(300)).interval.high - figure(one, np.arange(300)).interval.low
+        average(one, np.arange(300)).interval.high - average(one, np.arange(300)).interval.low
     )
 
 
 def test_seeds_that_disagree_widen_the_interval():
     same = np.full((3, 200), 5.0)
-    assert figure(same, np.arange(200)).interval == Interval(5.0, 5.0)
+    assert average(same, np.arange(200)).interval == Interval(5.0, 5.0)
     apart = same + np.array([[-1.0], [0.0], [1.0]])
-    found = figure(apart, np.arange(200))
+    found = average(apart, np.arange(200))
     assert found.seeds == (4.0, 5.0, 6.0)
     assert (found.interval.low, found.interval.high) == pytest.approx((4.0, 6.0), abs=0.4)
 
@@ -82,8 +82,8 @@ def configuration(method, series=None, column="N = 10", jobs=2, baseline=None, m
 
 def measured(method, series=None, column="N = 10", edit=3.0, validation=1.0, **changes):
     figures = {
-        "aligned_edit": Figure(edit, Interval(edit - 1, edit + 1), (edit - 0.5, edit + 0.5)),
-        "isomorphic": Figure(25.0, Interval(20.0, 30.0), (24.0, 26.0)),
+        "aligned_edit": Average(edit, Interval(edit - 1, edit + 1), (edit - 0.5, edit + 0.5)),
+        "isomorphic": Average(25.0, Interval(20.0, 30.0), (24.0, 26.0)),
     }
     training = {"seconds": 90.0, "steps": 1200.0, "seconds_per_sample": 0.004, "best_validation": validation}
     found = Measured(configuration(method, series, column), figures, training, ("a" * 16, "b" * 16), ())
@@ -213,10 +213,10 @@ def test_a_reason_cannot_break_a_table(tmp_path):
     assert r"| seed 0 failed: bad: a \| b then c |" in text
 
 
-def test_bars_are_of_the_true_figures_of_all_methods():
+def test_bars_are_of_the_papers_metric_and_of_the_true_one_hatched_where_there_are_no_slots():
     grid = read_grid("table1")
     figures = {
-        name: Figure(value, Interval(value, value), (value,))
+        name: Average(value, Interval(value, value), (value,))
         for name, value in (("aligned_edit", 9.0), ("edit", 4.0), ("aligned_exact", 1.0), ("isomorphic", 25.0))
     }
     true = {name: figures[name] for name in ("edit", "isomorphic")}
@@ -224,16 +224,26 @@ def test_bars_are_of_the_true_figures_of_all_methods():
         measured("Any2Graph", column="Coloring 10", figures=figures),
         measured("FGWBary", column="Coloring 10", figures=true),
     ]
-    left, right = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes
-    assert [bar.get_width() for bar in left.patches] == [4.0, 4.0]
-    assert [bar.get_width() for bar in right.patches] == [25.0, 25.0]
-    assert "true edit distance" in left.get_title()
-    assert "isomorphic" in right.get_title()
+    drawing = draw_grid(grid, Scale.CPU, rows_of(grid, cells))
+    left, right = drawing.axes
+    assert [bar.get_width() for bar in left.patches] == [9.0, 4.0]
+    assert [bar.get_width() for bar in right.patches] == [1.0, 25.0]
+    assert [[bar.get_hatch() is not None for bar in panel.patches] for panel in (left, right)] == [
+        [False, True]
+    ] * 2
+    diamonds = [line for line in left.lines if line.get_marker() == "D"]
+    assert [list(line.get_xdata()) for line in diamonds] == [[2.82, 6.73]]
+    (legend,) = drawing.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "paper",
+        "one seed",
+        "true, without slots to align",
+    ]
 
 
 def test_a_task_of_which_nothing_is_known_has_no_panel_of_bars():
     grid = read_grid("table1")
-    figures = {"edit": Figure(4.0, None, (4.0,)), "isomorphic": Figure(25.0, None, (25.0,))}
+    figures = {"edit": Average(4.0, None, (4.0,)), "isomorphic": Average(25.0, None, (25.0,))}
     cells = [
         measured("Any2Graph", column="QM9", figures={}),  # neither run nor printed
         measured("Any2Graph", column="Coloring 10", figures=figures),
@@ -271,8 +281,8 @@ def test_the_frontier_has_a_panel_for_edits_and_one_for_exact_graphs_and_names_e
             f"Mirror, K_in {at}",
             "Mirror",
             figures={
-                "aligned_edit": Figure(edit, None, (edit,)),
-                "isomorphic": Figure(exact, None, (exact,)),
+                "aligned_edit": Average(edit, None, (edit,)),
+                "isomorphic": Average(exact, None, (exact,)),
             },
             training={"seconds_per_sample": 0.008 + 0.001 * at},
         )
@@ -293,7 +303,7 @@ def test_the_curve_says_seed_by_seed_how_far_a_method_is_from_the_first():
     grid = read_grid("scaling")
 
     def at(method, series, column, x, *seeds):
-        edit = {"aligned_edit": Figure(sum(seeds) / len(seeds), None, seeds)}
+        edit = {"aligned_edit": Average(sum(seeds) / len(seeds), None, seeds)}
         found = measured(method, series, column, figures=edit)
         return replace(found, configuration=replace(found.configuration, x=x))
 
