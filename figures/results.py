@@ -11,9 +11,10 @@ import argparse
 import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,18 +34,19 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "results.md"
 GPU = ROOT / "docs" / "gpu.md"
 RESULTS = ROOT / "docs" / "results"
-GRIDS = ("table1", "table2", "comparison", "scaling", "frontier")
-BATCH = 64
-"""Samples of a step of every run at the `cpu` scale."""
+ABLATIONS = RESULTS / "ablations.md"
+GRIDS = ("table1", "table2", "comparison", "scaling", "frontier", "tokens", "ablations")
+SHIPPED = ("coloring10", "coloring20", "coloring-any2graph", "qm9", "fingerprint2molecule", "ms2scaffold")
 NOT_YET = "not run yet"
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What is known of every configuration of a grid at the `cpu` scale."""
+    """What is known of every configuration of a grid at the `cpu` scale, and the record of every key."""
 
     name: str
     measured: tuple[Measured, ...]
+    records: dict[str, dict[str, Any]]
 
     def links(self, measured: Measured) -> str:
         """Every record behind a row."""
@@ -53,10 +55,12 @@ class Runs:
 
 
 def read_runs(store: Store) -> dict[str, Runs]:
-    return {
-        name: Runs(name, tuple(measure(each, store) for each in expand(read_grid(name), Scale.CPU)))
-        for name in GRIDS
-    }
+    every = {}
+    for name in GRIDS:
+        measured = tuple(measure(each, store) for each in expand(read_grid(name), Scale.CPU))
+        jobs = [job for each in measured for job in each.configuration.jobs if job.key in each.keys]
+        every[name] = Runs(name, measured, {job.key: store.record(job) or {} for job in jobs})
+    return every
 
 
 def line(cells: Sequence[str]) -> str:
@@ -76,15 +80,25 @@ def shown(measured: Measured, name: str) -> str:
     return f"{figure.mean:.2f}" + (f" ({seeds})" if len(figure.seeds) > 1 else "")
 
 
-def spent(measured: Measured) -> str:
+def samples_seen(measured: Measured) -> float:
+    """By a run, on average over its seeds."""
+    return measured.configuration.jobs[0].run.train.batch_size * measured.training["steps"]
+
+
+def spent(measured: Measured, runs: Runs) -> str:
     """Budget and hardware of a row."""
     training = measured.training
     if "references" in training:
         return f"no training; looks at {training['references']:,.0f} samples"
     if "steps" not in training:
         return NOT_YET
-    samples = BATCH * training["steps"]
-    return f"{training['seconds'] / 60:.0f} min of one EPYC core, {samples / 1000:,.0f} thousand samples"
+    (hardware,) = {
+        (each["processor"], each["threads"]) for each in (runs.records[key]["hardware"] for key in measured.keys)
+    }
+    processor, threads = hardware
+    cores = f"{threads} {processor} core{'s' if threads > 1 else ''}"
+    minutes = training["processor_seconds"] / 60
+    return f"{minutes:.0f} min of {cores}, {samples_seen(measured) / 1000:,.0f} thousand samples"
 
 
 FIGURES = ("aligned_edit", "aligned_exact", "edit", "isomorphic")
@@ -100,36 +114,54 @@ def rows_beside_the_paper(runs: Runs) -> str:
         paper = printed.get(method, {}).get(column)
         told = ["", ""] if paper is None else [f"{value:g}" for value in paper]
         rows.append(
-            [column, method, *told, *(shown(each, name) for name in FIGURES), spent(each), runs.links(each)]
+            [column, method, *told, *(shown(each, name) for name in FIGURES), spent(each, runs), runs.links(each)]
         )
     return table(["task", "method", "paper: edit", "paper: GI, %", *HEADINGS, "our budget", "records"], rows)
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """What the weights of a shipped model took since they were begun with others, or with none."""
+
+    test: dict[str, Any]
+    samples: int
+    hours: float
+    """To the best checkpoint."""
+    minutes: float
+    """The whole run."""
+    cores: int
+    began_with: str
+
+    @classmethod
+    def of(cls, name: str) -> LastRun:
+        record = read_json(ROOT / "models" / name / "record.json")
+        progress, train, hardware = record["progress"], record["settings"]["train"], record["hardware"]
+        cores = hardware["cores"] if train["devices"] == "auto" else int(train["devices"]) * hardware["threads"]
+        start = Path(train.get("start_from") or "nothing").name
+        return cls(
+            test=record["test"],
+            samples=progress["step"] * train["batch_size"],
+            hours=progress["seconds"] / 3600,
+            minutes=train["minutes"],
+            cores=cores,
+            began_with="its own earlier weights" if start == name else start,
+        )
 
 
 def shipped_models(_: dict[str, Runs]) -> str:
     """The models that ship, by their own records."""
     rows = []
-    for name in ("coloring10", "coloring20", "coloring-any2graph", "qm9", "fingerprint2molecule", "ms2scaffold"):
-        record = read_json(ROOT / "models" / name / "record.json")
-        test, progress, train = record["test"], record["progress"], record["settings"]["train"]
-        low, high = test["isomorphic_interval"]
-        millions = progress["step"] * train["batch_size"] / 1e6
-        budget = f"{millions:.2f} million samples, {progress['seconds'] / 60:.0f} min"
-        figures = [f"**{test['isomorphic']:.1f}** ({low:.1f} to {high:.1f})", f"{test['edit']:.2f}"]
-        figures += [f"{test['aligned_exact']:.1f}", f"{test['aligned_edit']:.2f}"]
-        rows.append([f"`{name}`", f"{test['samples']:,}", *figures, budget, f"`models/{name}/record.json`"])
-    return table(
-        [
-            "model",
-            "test samples",
-            "isomorphic, %",
-            "edit",
-            "slots alone: aligned exact, %",
-            "slots alone: aligned edit",
-            "last run",
-            "record",
-        ],
-        rows,
-    )
+    for name in SHIPPED:
+        run = LastRun.of(name)
+        low, high = run.test["isomorphic_interval"]
+        budget = f"{run.samples / 1e6:.2f} million samples, {60 * run.hours:.0f} of {run.minutes:.0f} min"
+        figures = [f"**{run.test['isomorphic']:.1f}** ({low:.1f} to {high:.1f})", f"{run.test['edit']:.2f}"]
+        figures += [f"{run.test['aligned_exact']:.1f}", f"{run.test['aligned_edit']:.2f}"]
+        spent_on = [budget, str(run.cores), run.began_with]
+        rows.append([f"`{name}`", f"{run.test['samples']:,}", *figures, *spent_on, f"`models/{name}/record.json`"])
+    headings = ["model", "test samples", "isomorphic, %", "edit"]
+    headings += ["slots alone: aligned exact, %", "slots alone: aligned edit"]
+    return table([*headings, "last run, to its best weights", "cores", "begun with", "record"], rows)
 
 
 def by_column(runs: Runs, metric: str) -> str:
@@ -155,22 +187,40 @@ def compute(every: dict[str, Runs]) -> str:
         trained = [each for each in runs.measured if each.configuration.trained]
         asked = {job.key for each in trained for job in each.configuration.jobs}
         own = {
-            key: (BATCH * each.training["steps"], each.training["processor_seconds"])
+            key: (samples_seen(each), each.training["processor_seconds"] / 3600)
             for each in trained
             for key in each.keys
         }
         spent_on |= own
-        rows.append([f"`{name}`", f"{len(own)} of {len(asked)}", *amounts(own)])
-    rows.append(["all, a run that several share counted once", f"{len(spent_on)}", *amounts(spent_on)])
+        rows.append([f"`{name}`", f"{len(own)} of {len(asked)}", *amounts(own.values())])
+    rows.append(["all, a run that several share counted once", f"{len(spent_on)}", *amounts(spent_on.values())])
+    last = [LastRun.of(name) for name in SHIPPED]
+    shipped = amounts([(run.samples, run.hours * run.cores) for run in last])
+    rows.append(["the shipped models' last runs, to their best weights", f"{len(last)}", *shipped])
     paper = [f"{PAPER_SAMPLES / 1e6:.1f}", f"{PAPER_HOURS:.0f} of a V100, at most"]
     rows.append(["the paper's Any2Graph + Matcher, Coloring 10", "1", *paper])
     return table(["", "runs", "million samples", "core-hours"], rows)
 
 
-def amounts(spent_on: dict[str, tuple[float, float]]) -> list[str]:
-    """Million samples and core-hours of runs."""
-    samples, seconds = (sum(each[at] for each in spent_on.values()) for at in (0, 1))
-    return [f"{samples / 1e6:.2f}", f"{seconds / 3600:.2f}"]
+def amounts(spent_on: Iterable[tuple[float, float]]) -> list[str]:
+    """Million samples and core-hours of (samples, hours)."""
+    samples, hours = np.array([*spent_on, (0.0, 0.0)]).sum(0)
+    return [f"{samples / 1e6:.2f}", f"{hours:.2f}"]
+
+
+def one_change(runs: Runs, *, learned: bool) -> str:
+    """The ablations of the learned matcher, or all others: a row each."""
+    rows = []
+    for each in runs.measured:
+        if (each.configuration.jobs[0].run.matching.kind == "learned") is learned:
+            figures = [shown(each, name) or NOT_YET for name in ("isomorphic", "edit")]
+            rows.append([each.configuration.method, *figures, links_from_results(runs.links(each))])
+    return table(["Coloring 10, 500 steps", "isomorphic, % (each seed)", "edit", "records"], rows)
+
+
+def links_from_results(links: str) -> str:
+    """Links of a page in docs, as one in docs/results has them."""
+    return links.replace("](results/", "](")
 
 
 @dataclass(frozen=True)
@@ -191,79 +241,119 @@ class Curve:
         return cls(float(np.exp(intercept)), float(-slope))
 
 
-def validation_points(records: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
-    """(samples seen, validation edit distance) of all runs, without the first validation, which knows little."""
-    return [
-        (BATCH * each["step"], each["edit"])
-        for record in records
-        for each in record["training"]["validations"][1:]
-        if each["edit"] > 0
-    ]
-
-
 PAPER_SAMPLES = 19_200_000
 """120 epochs of 160,000 pictures: the `coloring10-paper` preset."""
 PAPER_HOURS = 20.0
 """What these took on a V100, at most."""
-PROJECTED = ("learned", "mirror", "conditional gradient")
+PROJECTED = {
+    "conditional gradient": ("as the preset", "Coloring 10", "conditional gradient"),
+    "mirror": ("mirror", "Coloring 10", "mirror"),
+    "learned": ("learned", "Coloring 10", "learned"),
+    "conditional gradient, no diffusion": (
+        "without diffusion",
+        "Coloring 10, no diffusion",
+        "conditional gradient",
+    ),
+}
+"""What is projected: the ablation of 500 steps; column and method of the comparison, with its six minutes."""
+CHECK = "coloring10"
+"""The shipped model, trained by conditional gradient, whose slots alone say how far the first curve holds."""
 
 
-def coloring10_runs(every: dict[str, Runs]) -> dict[str, tuple[Measured, list[dict[str, Any]]]]:
-    """The configuration and the records of each projected way to find the plan, Coloring 10."""
-    runs = every["comparison"]
-    folder = RESULTS / f"{runs.name}-{Scale.CPU}" / "records"
-    return {
-        each.configuration.method: (each, [read_json(folder / f"{key}.json") for key in each.keys])
+@dataclass(frozen=True)
+class Projection:
+    """The test edit distances of whole runs of two lengths, each run's rate let down to its own end.
+
+    points: (samples, edit) of every seed, the short runs' first; links: to their records.
+    """
+
+    points: tuple[tuple[tuple[float, float], ...], ...]
+    links: str
+
+    @property
+    def curve(self) -> Curve:
+        return Curve.fitted([point for length in self.points for point in length])
+
+    def range_at(self, samples: float) -> tuple[float, float]:
+        """The least and the most that a curve through one seed of each length says."""
+        said = [Curve.fitted(seeds).at(samples) for seeds in product(*self.points)]
+        return min(said), max(said)
+
+
+def projections(every: dict[str, Runs]) -> dict[str, Projection | None]:
+    """By plan; None where a length has not been run."""
+    projected: dict[str, Projection | None] = {}
+    for name, (ablation, column, method) in PROJECTED.items():
+        asked = (("ablations", "Coloring 10", ablation), ("comparison", column, method))
+        lengths = [(every[grid], one_of(every[grid], where, what)) for grid, where, what in asked]
+        if all(measured.keys for _, measured in lengths):
+            points = tuple(
+                tuple((samples_seen(measured), edit) for edit in measured.figures["edit"].seeds)
+                for _, measured in lengths
+            )
+            projected[name] = Projection(points, " ".join(runs.links(measured) for runs, measured in lengths))
+        else:
+            projected[name] = None
+    return projected
+
+
+def one_of(runs: Runs, column: str, method: str) -> Measured:
+    """What was measured of a method in a column."""
+    (found,) = [
+        each
         for each in runs.measured
-        if each.configuration.column == "Coloring 10" and each.configuration.method in PROJECTED
-    }
+        if (each.configuration.column, each.configuration.method) == (column, method)
+    ]
+    return found
 
 
-def projection(every: dict[str, Runs]) -> str:
-    """What the curve through our short runs says of longer ones, and what a longer one was."""
+def projection_table(every: dict[str, Runs]) -> str:
+    """What the curve through our runs says of longer ones, and what a longer one was."""
+    checked = LastRun.of(CHECK)
     rows = []
-    for method, (each, records) in coloring10_runs(every).items():
-        curve = Curve.fitted(validation_points(records))
-        seen = BATCH * each.training["steps"]
-        rows.append(
-            [
-                method,
-                f"{seen / 1e6:.2f}",
-                f"{curve.factor:.3g} / samples^{curve.power:.2f}",
-                f"{curve.at(seen):.2f}",
-                f"{curve.at(SHIPPED_SAMPLES):.2f}",
-                f"{curve.at(PAPER_SAMPLES):.2f}",
-                every["comparison"].links(each),
-            ]
-        )
-    return table(
-        ["plan", "million samples seen", "edit", "there", "at 0.7 million", "at 19.2 million", "records"], rows
-    )
+    for name, projection in projections(every).items():
+        if projection is None:
+            rows.append([name, NOT_YET, "", "", "", ""])
+            continue
+        lengths = [f"{length[0][0] / 1000:,.0f} thousand: {mean_edit(length):.2f}" for length in projection.points]
+        said = []
+        for samples in (checked.samples, PAPER_SAMPLES):
+            low, high = projection.range_at(samples)
+            said.append(f"{projection.curve.at(samples):.2f} ({low:.2f} to {high:.2f})")
+        rows.append([name, ", ".join(lengths), f"{projection.curve.power:.2f}", *said, projection.links])
+    headings = ["plan", "samples: edit, test", "falls by the power"]
+    headings += [f"at {samples / 1e6:.1f} million" for samples in (checked.samples, PAPER_SAMPLES)]
+    return table([*headings, "records"], rows)
 
 
-SHIPPED_SAMPLES = 700_000
-"""What `coloring10` has seen, whose slots alone say how far the curve can be believed."""
+def mean_edit(points: Sequence[tuple[float, float]]) -> float:
+    return sum(edit for _, edit in points) / len(points)
 
 
 def draw_projection(every: dict[str, Runs]) -> Drawing:
-    """Edit distance against samples seen, as validated and as extrapolated, beside the paper and what ships."""
+    """Edit distance against samples seen, as measured and as extrapolated, beside the paper and what ships."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(7, 4.6), layout="constrained")
     panel = drawing.subplots()
-    for (method, (_, records)), color in zip(coloring10_runs(every).items(), PALETTE, strict=False):
-        points = validation_points(records)
-        panel.plot(*zip(*points, strict=True), "o", color=color, markersize=3, label=method)
-        curve, ends = Curve.fitted(points), (min(points)[0], PAPER_SAMPLES)
-        panel.plot(ends, [curve.at(end) for end in ends], "--", color=color, linewidth=1)
-    slots = read_json(RESULTS / "views" / "coloring10-plain.json")["edit"]
-    panel.plot(SHIPPED_SAMPLES, slots, "*", color="k", markersize=11, label="coloring10 as it ships, slots alone")
+    for (name, projection), color in zip(projections(every).items(), PALETTE, strict=False):
+        if projection is None:
+            continue
+        points = [point for length in projection.points for point in length]
+        panel.plot(*zip(*points, strict=True), "o", color=color, markersize=4, label=name)
+        ends = np.geomspace(min(points)[0], PAPER_SAMPLES, 40)
+        panel.plot(ends, [projection.curve.at(end) for end in ends], "--", color=color, linewidth=1)
+        lows, highs = zip(*(projection.range_at(end) for end in ends), strict=True)
+        panel.fill_between(ends, lows, highs, color=color, alpha=0.12, linewidth=0)
+    slots = read_json(RESULTS / "views" / f"{CHECK}-plain.json")["edit"]
+    label = f"{CHECK} as it ships, slots alone"
+    panel.plot(LastRun.of(CHECK).samples, slots, "*", color="k", markersize=11, label=label)
     paper = read_grid("table1").printed["Any2Graph + Matcher"]["Coloring 10"][0]
-    panel.plot(PAPER_SAMPLES, paper, "D", color="k", label="paper: Any2Graph + Matcher (aligned)")
+    panel.plot(PAPER_SAMPLES, paper, "D", color="k", label="paper: Any2Graph + Matcher (aligned, its own model)")
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.set_xlabel("samples seen")
-    panel.set_ylabel("edit distance, Coloring 10, validation")
+    panel.set_ylabel("edit distance, Coloring 10, test")
     rate = PAPER_SAMPLES / PAPER_HOURS
     hours = panel.secondary_xaxis("top", functions=(lambda x: np.divide(x, rate), lambda x: np.multiply(x, rate)))
     hours.set_xlabel("hours of a V100 at the paper's speed (20 hours for its 19.2 million samples)", fontsize=8)
@@ -310,7 +400,7 @@ DRAWINGS: dict[str, Callable[[dict[str, Runs]], Drawing]] = {
 """Figures of the page that are of no grid's own."""
 
 
-def paper_presets() -> str:
+def paper_presets(_: dict[str, Runs]) -> str:
     """A real step of every preset of the paper's size on this machine, by `python -m benchmarks.paper_presets`."""
     rows = []
     for each in read_json(RESULTS / "paper-presets" / "steps.json"):
@@ -339,21 +429,31 @@ def read_json(path: Path) -> Any:
     return content
 
 
-BLOCKS: dict[str, Callable[[dict[str, Runs]], str]] = {
-    "table1": lambda every: rows_beside_the_paper(every["table1"]),
-    "shipped": shipped_models,
-    "table2": lambda every: rows_beside_the_paper(every["table2"]),
-    "comparison": lambda every: by_column(every["comparison"], "isomorphic"),
-    "scaling": lambda every: by_column(every["scaling"], "aligned_edit"),
-    "frontier": lambda every: rows_beside_the_paper(every["frontier"]),
-    "compute": compute,
-    "projection": projection,
+Block = Callable[[dict[str, Runs]], str]
+BLOCKS: dict[Path, dict[str, Block]] = {
+    PAGE: {
+        "table1": lambda every: rows_beside_the_paper(every["table1"]),
+        "shipped": shipped_models,
+        "table2": lambda every: rows_beside_the_paper(every["table2"]),
+        "comparison": lambda every: by_column(every["comparison"], "isomorphic"),
+        "scaling": lambda every: rows_beside_the_paper(every["scaling"]),
+        "frontier": lambda every: rows_beside_the_paper(every["frontier"]),
+        "tokens": lambda every: rows_beside_the_paper(every["tokens"]),
+        "compute": compute,
+        "projection": projection_table,
+    },
+    ABLATIONS: {
+        "solvers": lambda every: one_change(every["ablations"], learned=False),
+        "matcher": lambda every: one_change(every["ablations"], learned=True),
+    },
+    GPU: {"presets": paper_presets},
 }
+"""What stands between the marks of every page."""
 
 
-def filled(page: str, every: dict[str, Runs]) -> str:
-    """The page of results with every block as the records have it."""
-    for name, write in BLOCKS.items():
+def filled(page: str, blocks: Mapping[str, Block], every: dict[str, Runs]) -> str:
+    """A page with every block as the records have it."""
+    for name, write in blocks.items():
         page = with_block(page, name, write(every))
     return page
 
@@ -366,27 +466,26 @@ def with_block(page: str, name: str, text: str) -> str:
     return pattern.sub(lambda _: f"<!-- {name} -->\n\n{text}\n\n<!-- end {name} -->", page)
 
 
+def write_pages(every: dict[str, Runs], store: Store, folder: Path) -> None:
+    """The page of every grid, as `graphwright reproduce` leaves it, and the figures that are of no grid's own."""
+    for name, runs in every.items():
+        write_page(read_grid(name), Scale.CPU, runs.measured, store, folder / f"{name}-{Scale.CPU}")
+    for name, draw in DRAWINGS.items():
+        write_figure(folder, draw(every), name)
+
+
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m figures.results", description=__doc__)
     parser.add_argument("--records", type=Path, action="append", default=[], metavar="DIR")
     given = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        for source in given.records:
+        for source in (*given.records, RESULTS):
             print(f"{take_over(source, store)} finished runs of {source}")
-        new = store.finished()
-        print(f"{take_over(RESULTS, store)} finished runs of {RESULTS}")
         every = read_runs(store)
-        for name, runs in every.items():
-            page = RESULTS / f"{name}-{Scale.CPU}"
-            trained = {key for each in runs.measured if each.configuration.trained for key in each.keys}
-            # A page of before may have intervals of samples that are no longer there.
-            if trained & new or (trained and not page.exists()):
-                write_page(read_grid(name), Scale.CPU, runs.measured, store, page)
-        for name, draw in DRAWINGS.items():
-            write_figure(RESULTS, draw(every), name)
-        write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), every))
-    write_text(GPU, with_block(GPU.read_text(encoding="utf-8"), "presets", paper_presets()))
+        write_pages(every, store, RESULTS)
+    for page, blocks in BLOCKS.items():
+        write_text(page, filled(page.read_text(encoding="utf-8"), blocks, every))
 
 
 if __name__ == "__main__":

@@ -67,6 +67,9 @@ def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
             printed = [(row.printed[at], place) for place, row in enumerate(own) if row.printed is not None]
             panel.plot(*zip(*printed, strict=True) if printed else ([], []), "D", color=PRINTED, markersize=6)
             panel.set_title(f"{column}: {title}", fontsize=9)
+            averages = [average.mean for average, _ in shown if average is not None]
+            # Bars that are all nothing look like nothing.
+            panel.set_xlim(0, None if max([0, *averages, *(value for value, _ in printed)]) > 0 else 1)
         pair[1].set_yticklabels([])
     handles = [
         Line2D([], [], marker="D", color=PRINTED, linestyle="none", label="paper"),
@@ -102,9 +105,6 @@ def _bar_panel(
         panel.plot(average.seeds, places, "o", color="white", markersize=3, markeredgecolor="k")
     panel.set_yticks(range(len(rows)), [row.measured.configuration.method for row in rows], fontsize=8)
     panel.set_ylim(len(rows) - 0.4, -0.6)
-    most = max([0.0, *(average.mean for average, _ in shown if average is not None)])
-    # Bars that are all nothing look like nothing.
-    panel.set_xlim(0, None if most > 0 else 1)
     panel.grid(axis="x", alpha=0.3)
 
 
