@@ -29,7 +29,7 @@ def written(every, store, tmp_path_factory):
 
 
 def without_names(path):
-    """A text, without the names that matplotlib gives to what it clips by: they are of the last bits of a layout."""
+    """A text without the names of what matplotlib clips by, which are of the last bits of a layout."""
     return re.sub(r"(?<=[\"#])p[0-9a-f]{10}(?=[\")])", "p", path.read_text())
 
 
