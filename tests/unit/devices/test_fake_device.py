@@ -84,6 +84,11 @@ def runs(tmp_path) -> dict[str, Run]:
         "J_b, swapped": tiny_settings(
             loss={"objective": "J_b", "divergence": "kl", "order": "target_first"}, matching={"kind": "learned"}
         ),
+        "J_a": tiny_settings(loss={"objective": "J_a", "divergence": "kl"}, matching={"kind": "learned"}),
+        "J_a, swapped, literal": tiny_settings(
+            loss={"objective": "J_a", "divergence": "kl", "order": "target_first", "reading": "literal"},
+            matching={"kind": "learned"},
+        ),
         "relationformer": tiny_settings(model={"kind": "relationformer"}, matching={"kind": "labels"}),
         "segformer": tiny_settings(model={"encoder": "segformer"}, task={"side": 32}),
         "molecules": molecule_settings(molecules),
@@ -110,7 +115,7 @@ SAMPLES = {"spectra": 20}
 
 NAMES = [
     "learned", "mirror", "labels", "order", "conditional gradient", "learned, rounded", "inner products",
-    "J_b, swapped", "relationformer", "segformer", "molecules", "spectra", "recognition", "token slots",
+    "J_b, swapped", "J_a", "J_a, swapped, literal", "relationformer", "segformer", "molecules", "spectra", "recognition", "token slots",
     "token slots, learned", "table of sets", "table with attributes", "random signs", "without self-loops",
 ]  # fmt: skip
 
