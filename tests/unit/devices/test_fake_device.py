@@ -115,8 +115,9 @@ SAMPLES = {"spectra": 20}
 
 NAMES = [
     "learned", "mirror", "labels", "order", "conditional gradient", "learned, rounded", "inner products",
-    "J_b, swapped", "J_a", "J_a, swapped, literal", "relationformer", "segformer", "molecules", "spectra", "recognition", "token slots",
-    "token slots, learned", "table of sets", "table with attributes", "random signs", "without self-loops",
+    "J_b, swapped", "J_a", "J_a, swapped, literal", "relationformer", "segformer", "molecules", "spectra",
+    "recognition", "token slots", "token slots, learned", "table of sets", "table with attributes",
+    "random signs", "without self-loops",
 ]  # fmt: skip
 
 
