@@ -21,6 +21,7 @@ from graphwright.settings import MATCHINGS, Run, SlotKind
 from graphwright.settings.schema import ModelKind
 from graphwright.transport import (
     MatchingProblem,
+    Solver,
     assign,
     conditional_gradient,
     mirror_descent,
@@ -97,20 +98,27 @@ class SolverMatcher(Matcher):
         return Match(plan, plan.new_zeros(len(plan)))
 
 
+def from_starts(solver: Solver, starts: int) -> Callable[[MatchingProblem], Tensor]:
+    """The plan of a solver from the best of so many starts."""
+
+    def solve(problem: MatchingProblem) -> Tensor:
+        # Random starts are drawn where dropout is, so that a resumed run draws the same.
+        return multi_start(problem, solver, starts, torch.default_generator).matrix
+
+    return solve
+
+
 @MATCHINGS.register("mirror")
 class MirrorMatcher(SolverMatcher):
-    """Mirror descent."""
+    """Mirror descent, from one start or several: a plan that starts uniform keeps every symmetry of the target."""
 
-    reads = frozenset({"tau", "outer", "inner"})
+    reads = frozenset({"tau", "outer", "inner", "starts"})
 
     @classmethod
     def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Self:  # noqa: ARG003
         matching = run.matching
-
-        def solve(problem: MatchingProblem) -> Tensor:
-            return mirror_descent(problem, tau=matching.tau, outer=matching.outer, inner=matching.inner).matrix
-
-        return cls(solve, run.loss)
+        solver = partial(mirror_descent, tau=matching.tau, outer=matching.outer, inner=matching.inner)
+        return cls(from_starts(solver, matching.starts), run.loss)
 
 
 @MATCHINGS.register("conditional_gradient")
@@ -131,13 +139,8 @@ class ConditionalGradientMatcher(SolverMatcher):
     @classmethod
     def build(cls, run: Run, vocabulary: Vocabulary, slots: int) -> Self:  # noqa: ARG003
         matching = run.matching
-
-        def solve(problem: MatchingProblem) -> Tensor:
-            solver = partial(conditional_gradient, iterations=matching.steps)
-            # Random starts are drawn where dropout is, so that a resumed run draws the same.
-            return multi_start(problem, solver, matching.starts, torch.default_generator).matrix
-
-        return cls(solve, run.loss)
+        solver = partial(conditional_gradient, iterations=matching.steps)
+        return cls(from_starts(solver, matching.starts), run.loss)
 
 
 @MATCHINGS.register("labels")

@@ -155,7 +155,7 @@ class Matching(Settings):
     steps: Count = 20
     """Conditional gradient: steps at most."""
     starts: Count = 1
-    """Conditional gradient: starts, the uniform plan first, then random ones; the best result counts."""
+    """Solvers: starts, the uniform plan first, then random ones; the best result counts."""
     probe_every: Count = 50
     """Steps between two looks at how much more the learned plan costs than a solver's."""
 

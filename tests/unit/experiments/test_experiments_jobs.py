@@ -64,7 +64,7 @@ def test_settings_of_other_matchings_change_no_key():
         assert key(kind, temperature=0.5, dimension=16, plan="rounded") == key(kind)
     assert key("learned", tau=1.0, inner=7, outer=9, steps=3, starts=2) == key("learned")
     assert key("learned", temperature=0.5) != key("learned")
-    assert key("mirror", inner=7) != key("mirror")
+    assert key("mirror", inner=7) != key("mirror") != key("mirror", starts=2)
     assert key("conditional_gradient", starts=2) != key("conditional_gradient")
     assert key("conditional_gradient", inner=7) == key("conditional_gradient")
 

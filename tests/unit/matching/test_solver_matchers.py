@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from graphwright.graphs import Graph, GraphBatch, Prediction
 from graphwright.losses import LossSettings, graph_loss, matching_problem
 from graphwright.matching import LabelMatcher, SolverMatcher
+from graphwright.settings import MATCHINGS
 from graphwright.transport import conditional_gradient, mirror_descent
-from tiny import random_batch, random_prediction
+from tiny import random_batch, random_prediction, tiny_settings
 
 LOSS = LossSettings()
 
@@ -116,3 +118,30 @@ def test_plans_under_mixed_precision_equal_those_in_single(kind):
         mixed = matcher[kind](states, prediction, target)
     assert mixed.plan.dtype is torch.float32
     assert torch.equal(mixed.plan, plain.plan)
+
+
+def hexagon(edge_logit: float) -> tuple[Prediction, GraphBatch]:
+    """A ring of six atoms as a target, all of them equivalent, and a prediction of it in another order."""
+    ring = [(i, (i + 1) % 6) for i in range(6)]
+    target = GraphBatch.collate([Graph.build(["C"] * 6, ring)], capacity=6)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    adjacency = target.adjacency(torch.float64)[:, order][:, :, order]
+    return Prediction(
+        presence=torch.full((1, 6), 4.0, dtype=torch.float64),
+        edges=edge_logit * (2 * adjacency - 1),
+        node_labels=torch.zeros(1, 6, 1, dtype=torch.float64),
+    ), target
+
+
+def test_mirror_descent_cannot_tell_equivalent_nodes_apart_unless_it_starts_twice():
+    prediction, target = hexagon(5.0)
+    states = torch.zeros(1, 6, 6, dtype=torch.float64)
+    plans = {}
+    for starts in (1, 2):
+        run = tiny_settings(matching={"kind": "mirror", "tau": 0.5, "inner": 100, "starts": starts})
+        torch.manual_seed(0)
+        plans[starts] = MATCHINGS["mirror"].build(run, None, 6)(states, prediction, target).plan
+    assert plans[1] == pytest.approx(torch.full((1, 6, 6), 1 / 6), abs=1e-6)
+    problem = matching_problem(prediction, target, LOSS)
+    uniform, broken = (problem.objective(plans[starts]).item() for starts in (1, 2))
+    assert broken < 0.2 * uniform
