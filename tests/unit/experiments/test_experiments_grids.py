@@ -147,7 +147,7 @@ CPU_COLUMNS = {
     "frontier": ["Coloring 20"],
     "scaling": ["N = 10", "N = 20", "N = 30", "N = 40"],
 }
-ONE_SEED = ("MS2Scaffold", "QM9", "Fingerprint2Mol", "N = 40")
+ONE_SEED = ("MS2Scaffold", "QM9", "Fingerprint2Mol", "N = 30", "N = 40")
 
 
 @pytest.mark.parametrize("name", list(CPU_COLUMNS))
