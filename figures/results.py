@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,9 +81,10 @@ def shown(measured: Measured, name: str) -> str:
     return f"{figure.mean:.2f}" + (f" ({seeds})" if len(figure.seeds) > 1 else "")
 
 
-def samples_seen(measured: Measured) -> float:
-    """By a run, on average over its seeds."""
-    return measured.configuration.jobs[0].run.train.batch_size * measured.training["steps"]
+def samples_of(record: Mapping[str, Any]) -> float:
+    """That a run has seen."""
+    seen: float = record["settings"]["train"]["batch_size"] * record["training"]["steps"]
+    return seen
 
 
 def spent(measured: Measured, runs: Runs) -> str:
@@ -92,13 +94,20 @@ def spent(measured: Measured, runs: Runs) -> str:
         return f"no training; looks at {training['references']:,.0f} samples"
     if "steps" not in training:
         return NOT_YET
-    (hardware,) = {
-        (each["processor"], each["threads"]) for each in (runs.records[key]["hardware"] for key in measured.keys)
-    }
-    processor, threads = hardware
-    cores = f"{threads} {processor} core{'s' if threads > 1 else ''}"
-    minutes = training["processor_seconds"] / 60
-    return f"{minutes:.0f} min of {cores}, {samples_seen(measured) / 1000:,.0f} thousand samples"
+    by_cores: dict[str, list[dict[str, Any]]] = {}
+    for key in measured.keys:
+        by_cores.setdefault(cores_of(runs.records[key]["hardware"]), []).append(runs.records[key])
+    return "; ".join(
+        f"{mean(run['training']['processor_seconds'] for run in own) / 60:.0f} min of {cores}, "
+        f"{mean(samples_of(run) for run in own) / 1000:,.0f} thousand samples"
+        for cores, own in by_cores.items()
+    )
+
+
+def cores_of(hardware: Mapping[str, Any]) -> str:
+    """The cores that a run had, by the processor's plain name."""
+    processor = re.sub(r"\(R\)| Processor", "", hardware["processor"])
+    return f"{hardware['threads']} {processor} core{'s' if hardware['threads'] > 1 else ''}"
 
 
 FIGURES = ("aligned_edit", "aligned_exact", "edit", "isomorphic")
@@ -186,11 +195,8 @@ def compute(every: dict[str, Runs]) -> str:
     for name, runs in every.items():
         trained = [each for each in runs.measured if each.configuration.trained]
         asked = {job.key for each in trained for job in each.configuration.jobs}
-        own = {
-            key: (samples_seen(each), each.training["processor_seconds"] / 3600)
-            for each in trained
-            for key in each.keys
-        }
+        kept = {key: runs.records[key] for each in trained for key in each.keys}
+        own = {key: (samples_of(run), run["training"]["processor_seconds"] / 3600) for key, run in kept.items()}
         spent_on |= own
         rows.append([f"`{name}`", f"{len(own)} of {len(asked)}", *amounts(own.values())])
     rows.append(["all, a run that several share counted once", f"{len(spent_on)}", *amounts(spent_on.values())])
@@ -288,8 +294,11 @@ def projections(every: dict[str, Runs]) -> dict[str, Projection | None]:
         lengths = [(every[grid], one_of(every[grid], where, what)) for grid, where, what in asked]
         if all(measured.keys for _, measured in lengths):
             points = tuple(
-                tuple((samples_seen(measured), edit) for edit in measured.figures["edit"].seeds)
-                for _, measured in lengths
+                tuple(
+                    (samples_of(runs.records[key]), edit)
+                    for key, edit in zip(measured.keys, measured.figures["edit"].seeds, strict=True)
+                )
+                for runs, measured in lengths
             )
             projected[name] = Projection(points, " ".join(runs.links(measured) for runs, measured in lengths))
         else:
@@ -315,7 +324,10 @@ def projection_table(every: dict[str, Runs]) -> str:
         if projection is None:
             rows.append([name, NOT_YET, "", "", "", ""])
             continue
-        lengths = [f"{length[0][0] / 1000:,.0f} thousand: {mean_edit(length):.2f}" for length in projection.points]
+        lengths = [
+            f"{samples / 1000:,.0f} thousand: {edit:.2f}"
+            for samples, edit in (map(mean, zip(*length, strict=True)) for length in projection.points)
+        ]
         said = []
         for samples in (checked.samples, PAPER_SAMPLES):
             low, high = projection.range_at(samples)
@@ -324,10 +336,6 @@ def projection_table(every: dict[str, Runs]) -> str:
     headings = ["plan", "samples: edit, test", "falls by the power"]
     headings += [f"at {samples / 1e6:.1f} million" for samples in (checked.samples, PAPER_SAMPLES)]
     return table([*headings, "records"], rows)
-
-
-def mean_edit(points: Sequence[tuple[float, float]]) -> float:
-    return sum(edit for _, edit in points) / len(points)
 
 
 def draw_projection(every: dict[str, Runs]) -> Drawing:
