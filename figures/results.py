@@ -24,7 +24,7 @@ import numpy as np
 from graphwright.experiments import Scale, Store, expand, read_grid, take_over
 from graphwright.experiments.figures import write_figure
 from graphwright.experiments.reproduction import write_page
-from graphwright.experiments.table import Measured, measure
+from graphwright.experiments.table import Measured, measure, relaxation
 from graphwright.files import write_text
 from graphwright.graphs.drawing import PALETTE
 
@@ -69,7 +69,10 @@ def line(cells: Sequence[str]) -> str:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join([line(headings), f"|{'---|' * len(headings)}", *(line(row) for row in rows)])
+    """Without columns in which nothing stands."""
+    told = [at for at in range(len(headings)) if any(row[at] for row in rows)]
+    lines = [[row[at] for at in told] for row in (headings, *rows)]
+    return "\n".join([line(lines[0]), f"|{'---|' * len(told)}", *map(line, lines[1:])])
 
 
 def shown(measured: Measured, name: str) -> str:
@@ -115,17 +118,19 @@ HEADINGS = ("aligned edit", "aligned exact, %", "edit", "isomorphic, %")
 
 
 def rows_beside_the_paper(runs: Runs) -> str:
-    """Task, method, the paper's two figures, ours, what was spent, records."""
+    """Task, method, where rows differ in it their divergence and reading, the paper's two figures, ours, what was
+    spent, records."""
     printed = read_grid(runs.name).printed
+    relaxations = [relaxation(each.configuration) for each in runs.measured]
+    differ = len({each for each in relaxations if each}) > 1
     rows = []
-    for each in runs.measured:
+    for each, told in zip(runs.measured, relaxations, strict=True):
         column, method = each.configuration.column, each.configuration.method
-        paper = printed.get(method, {}).get(column)
-        told = ["", ""] if paper is None else [f"{value:g}" for value in paper]
-        rows.append(
-            [column, method, *told, *(shown(each, name) for name in FIGURES), spent(each, runs), runs.links(each)]
-        )
-    return table(["task", "method", "paper: edit", "paper: GI, %", *HEADINGS, "our budget", "records"], rows)
+        paper = " / ".join(f"{value:g}" for value in printed.get(method, {}).get(column, ()))
+        figures = [shown(each, name) for name in FIGURES]
+        rows.append([column, method, told if differ else "", paper, *figures, spent(each, runs), runs.links(each)])
+    headings = ["task", "method", "divergence, reading", "paper: edit / GI, %", *HEADINGS]
+    return table([*headings, "our budget", "records"], rows)
 
 
 @dataclass(frozen=True)
@@ -145,14 +150,14 @@ class LastRun:
     def of(cls, name: str) -> LastRun:
         record = read_json(ROOT / "models" / name / "record.json")
         progress, train, hardware = record["progress"], record["settings"]["train"], record["hardware"]
-        cores = hardware["cores"] if train["devices"] == "auto" else int(train["devices"]) * hardware["threads"]
+        processes = 1 if train["devices"] == "auto" else int(train["devices"])  # of processors, that is
         start = Path(train.get("start_from") or "nothing").name
         return cls(
             test=record["test"],
             samples=progress["step"] * train["batch_size"],
             hours=progress["seconds"] / 3600,
             minutes=train["minutes"],
-            cores=cores,
+            cores=processes * (train["threads"] or hardware["threads"]),
             began_with="its own earlier weights" if start == name else start,
         )
 
@@ -328,11 +333,10 @@ def projection_table(every: dict[str, Runs]) -> str:
             f"{samples / 1000:,.0f} thousand: {edit:.2f}"
             for samples, edit in (map(mean, zip(*length, strict=True)) for length in projection.points)
         ]
-        said = []
-        for samples in (checked.samples, PAPER_SAMPLES):
-            low, high = projection.range_at(samples)
-            said.append(f"{projection.curve.at(samples):.2f} ({low:.2f} to {high:.2f})")
-        rows.append([name, ", ".join(lengths), f"{projection.curve.power:.2f}", *said, projection.links])
+        low, high = projection.range_at(checked.samples)
+        near, far = (projection.curve.at(samples) for samples in (checked.samples, PAPER_SAMPLES))
+        said = [f"{projection.curve.power:.2f}", f"{near:.2f} ({low:.2f} to {high:.2f})", f"{far:.2f}"]
+        rows.append([name, ", ".join(lengths), *said, projection.links])
     headings = ["plan", "samples: edit, test", "falls by the power"]
     headings += [f"at {samples / 1e6:.1f} million" for samples in (checked.samples, PAPER_SAMPLES)]
     return table([*headings, "records"], rows)

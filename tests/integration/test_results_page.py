@@ -143,18 +143,31 @@ PRINTED = {
 }
 
 
-def test_every_number_in_a_sentence_is_in_a_table_or_in_a_record_named_here():
-    page = results.PAGE.read_text()
-    # Targets of links, code and commands are no sentences.
-    sentences = re.sub(r"\]\([^)]*\)|```.*?```|`[^`]*`", " ", BLOCK.sub("", page), flags=re.DOTALL)
-    known = [match for block in BLOCK.finditer(page) for match in NUMBER.findall(block.group())]
+def sections_of(page):
+    """(sentences, the numbers of its tables) of every part under a heading: means and amounts, not what stands in
+    brackets behind them; of a part without a table those of all."""
+    parts = re.split(r"(?m)^#+ ", page)
+    tables = [" ".join(block.group() for block in BLOCK.finditer(part)) for part in parts]
+    for part, own in zip(parts, tables, strict=True):
+        # Targets of links, code and commands are no sentences.
+        sentences = re.sub(r"\]\([^)]*\)|```.*?```|`[^`]*`", " ", BLOCK.sub("", part), flags=re.DOTALL)
+        yield sentences, re.sub(r"\([^)]*\)", " ", own or " ".join(tables))
+
+
+def test_every_number_in_a_sentence_is_in_a_table_beside_it_or_in_a_record_named_here():
+    page, elsewhere = results.PAGE.read_text(), []
     for path, *keys in ELSEWHERE.values():
         value = results.read_json(results.RESULTS / path)
         for key in keys:
             value = value[key]
-        known.append(str(value))
-    said = set(NUMBER.findall(sentences)) - set(PRINTED)
-    assert len(said) > 30
-    for number in said:
-        digits = len(number.partition(".")[2])
-        assert any(f"{float(each):.{digits}f}" == number for each in known), f"{number} is in no table"
+        elsewhere.append(str(value))
+    held = 0
+    for sentences, tables in sections_of(page):
+        known = [*NUMBER.findall(tables), *elsewhere]
+        for number in set(NUMBER.findall(sentences)) - set(PRINTED):
+            digits = len(number.partition(".")[2])
+            assert any(f"{float(each):.{digits}f}" == number for each in known), f"{number} is in no table there"
+            held += 1
+        for thousand in re.findall(r"([\d,]+) thousand", sentences):
+            assert f" {thousand} thousand" in tables, f"{thousand} thousand is in no table there"
+    assert held > 30

@@ -253,15 +253,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def dry_run(run: Run) -> list[str]:
     """What a run will take on this machine, in lines for a person."""
+    import torch
+
     from graphwright.experiments.estimate import measure_cost, training_time
     from graphwright.experiments.job import Job
     from graphwright.inference.memory_limit import free_memory
     from graphwright.training.footprint import footprint
 
-    run, train = in_this_process(run), run.train
-    free, need = free_memory(device_of(run)), footprint(run)
-    devices = int(train.devices) if train.devices.isdecimal() else 1
-    if free is not None and device_of(run).type == "cpu":
+    run = in_this_process(on_cores(run, cores()))
+    train, free, need = run.train, free_memory(device_of(run)), footprint(run)
+    on_gpu = device_of(run).type == "cuda"
+    devices = int(train.devices) if train.devices.isdecimal() else torch.cuda.device_count() if on_gpu else 1
+    if free is not None and not on_gpu:
         free //= devices  # processes of one machine share its memory; a GPU has its own
     each = "" if devices == 1 else f" on each of {devices} devices"
     own = -(-train.batch_size // devices)

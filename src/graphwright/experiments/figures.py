@@ -205,21 +205,18 @@ def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
     """Edit distance against N (left), and seed by seed divided by that of the first series (right), where those
-    that lead are below one."""
+    that lead are below one: as the paper aligns, and dotted the true one."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = drawing.subplots(1, 2)
-    reference: dict[float, Average] = {}
+    first = _series(rows)[0][3]
     for series, color, marker, own in _series(rows):
-        known = [row for row in own if "aligned_edit" in row.measured.figures]
-        line = {
-            row.measured.configuration.x: row.measured.figures["aligned_edit"] for row in known if row.selected
-        }
-        reference = reference or line
-        for row in known:
-            y = row.measured.figures["aligned_edit"].mean
-            left.plot(row.measured.configuration.x, y, marker, color=color, alpha=0.3, markersize=4)
+        for row in own:
+            if "aligned_edit" in row.measured.figures:
+                y = row.measured.figures["aligned_edit"].mean
+                left.plot(row.measured.configuration.x, y, marker, color=color, alpha=0.3, markersize=4)
+        line, reference = _selected(own, "aligned_edit"), _selected(first, "aligned_edit")
         style = {"marker": marker, "color": color, "label": series}
         left.plot(list(line), [figure.mean for figure in line.values()], **style)
         lows, highs = zip(*map(_spread, line.values()), strict=True) if line else ((), ())
@@ -230,18 +227,30 @@ def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
             pairs = zip(line[x].seeds, reference[x].seeds, strict=False)
             ratios = [own_seed / other for own_seed, other in pairs]
             right.plot([x] * len(ratios), ratios, marker, color=color, alpha=0.4, markersize=4)
+        true, true_reference = _selected(own, "edit"), _selected(first, "edit")
+        if shared := [x for x in true if x in true_reference]:
+            right.plot(shared, [true[x].mean / true_reference[x].mean for x in shared], ":", color=color)
     for method, cells in (grid.printed | grid.beside).items():
         order = {column.name: at for at, column in enumerate(grid.columns)}
         names = sorted(cells, key=lambda name: order[name])
         xs = [float(name.rpartition(" ")[2]) for name in names]
         left.plot(xs, [cells[name][0] for name in names], "D", color=PRINTED, label=f"paper: {method}")
     left.set_ylabel("aligned edit distance")
-    right.set_ylabel(f"the same, divided by that of {_series(rows)[0][0]}")
+    right.set_ylabel(f"the same (dotted: the true one), divided by that of {_series(rows)[0][0]}")
     for panel in (left, right):
         panel.set_xlabel("largest graph, N")
         panel.grid(alpha=0.3)
     left.legend(fontsize=8)
     return drawing
+
+
+def _selected(rows: Sequence[Row], metric: str) -> dict[float, Average]:
+    """What a series has of a metric, by N."""
+    return {
+        row.measured.configuration.x: row.measured.figures[metric]
+        for row in rows
+        if row.selected and metric in row.measured.figures
+    }
 
 
 def _progress(grid: Grid, rows: Sequence[Row]) -> Drawing:

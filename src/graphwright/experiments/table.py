@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,24 +168,33 @@ INTERVALS = (
 
 @dataclass(frozen=True)
 class Row:
-    """A configuration with its figures, the paper's edit and accuracy, and whether it is the one selected."""
+    """A configuration with its figures, the paper's edit and accuracy, and whether it is the one selected, among
+    how many others."""
 
     measured: Measured
     printed: tuple[float, float] | None
     selected: bool
+    rivals: int
 
 
 def rows_of(grid: Grid, measured: Sequence[Measured]) -> list[Row]:
     """Rows in the grid's order; of a selected series, the best validation of every column counts."""
     chosen = _selection(grid, measured)
+    candidates = Counter(_group(each) for each in measured if each.configuration.series in grid.selected)
     return [
         Row(
             each,
             grid.printed.get(each.configuration.method, {}).get(each.configuration.column),
             each.configuration.series not in grid.selected or each in chosen,
+            max(0, candidates[_group(each)] - 1),
         )
         for each in measured
     ]
+
+
+def _group(measured: Measured) -> tuple[str, str]:
+    """Column and series: those of one group are candidates for the same point."""
+    return measured.configuration.column, measured.configuration.series
 
 
 def _selection(grid: Grid, measured: Sequence[Measured]) -> list[Measured]:
@@ -192,7 +202,7 @@ def _selection(grid: Grid, measured: Sequence[Measured]) -> list[Measured]:
     groups: dict[tuple[str, str], list[Measured]] = {}
     for each in measured:
         if each.configuration.series in grid.selected and "best_validation" in each.training:
-            groups.setdefault((each.configuration.column, each.configuration.series), []).append(each)
+            groups.setdefault(_group(each), []).append(each)
     return [max(group, key=_validation_gain) for group in groups.values()]
 
 
@@ -222,25 +232,25 @@ def _heading(column: str, rows: Sequence[Row]) -> str:
 
 
 def _column_table(column: str, rows: Sequence[Row], grid: Grid) -> str:
-    relaxations = [_relaxation(row.measured.configuration) for row in rows]
+    relaxations = [relaxation(row.measured.configuration) for row in rows]
     # Where all have the same there is nothing to tell apart.
     differ = len({each for each in relaxations if each}) > 1
     headings = ["method", *(["divergence, reading"] if differ else []), "paper: edit", "paper: GI, %"]
     shown = (*SHOWN, *grid.further_metrics)
     headings += [*(METRICS[name].column for name in shown), "training", "records"]
     lines = [_line(headings), f"|{'---|' * len(headings)}"]
-    for row, relaxation in zip(rows, relaxations, strict=True):
+    for row, told in zip(rows, relaxations, strict=True):
         measured = row.measured
         name = measured.configuration.method
         if not measured.configuration.paper:
             name += " (not in the paper)"
-        if measured.configuration.series in grid.selected and row.selected and measured.keys:
+        if row.selected and row.rivals and measured.keys:
             name += " **selected**"
         printed = ["", ""] if row.printed is None else _shown(row.printed)
         figures = [_cell(measured.figures.get(metric)) for metric in shown]
         links = " ".join(f"[{key[:6]}]({RECORDS}/{key}.json)" for key in measured.keys)
         links += "".join(f" {excuse}" for excuse in measured.missing)
-        cells = [name, *([relaxation] if differ else []), *printed, *figures]
+        cells = [name, *([told] if differ else []), *printed, *figures]
         lines.append(_line([*cells, _training_cell(measured.training), links.strip()]))
     for name, columns in grid.beside.items():
         if column in columns:
@@ -258,7 +268,7 @@ def _shown(printed: tuple[float, float]) -> list[str]:
     return [f"{value:g}" for value in printed]
 
 
-def _relaxation(configuration: Configuration) -> str:
+def relaxation(configuration: Configuration) -> str:
     """The divergence, and how a swapped order is read; nothing of a method without training."""
     if not configuration.trained:
         return ""

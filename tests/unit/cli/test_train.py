@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
 from graphwright import report, training
 from graphwright.cli import main as cli
+from graphwright.cli import train as train_command
 from graphwright.cli.shared import take_overrides
 from graphwright.cli.train import CHANGEABLE, OWN, is_unsaved
 from graphwright.experiments import estimate
@@ -104,6 +106,21 @@ def test_a_dry_run_of_several_devices_divides_the_batch_among_them(calls, capsys
     assert "about 4.84 GB for 384 of a batch of 1,536 on each of 4 devices; 8.00 GB are free" in printed
     assert "it does not fit at once: give --train.accumulate" not in printed
     assert "hours here, by one device; 4 share them" in printed
+    assert not calls
+
+
+def test_a_dry_run_counts_the_processes_and_gpus_that_a_run_would_have(calls, capsys, monkeypatch):
+    need = footprint.Footprint(predictor=1_000_000, matcher=0, fixed=1_000_000_000, per_sample=1e7)
+    monkeypatch.setattr(footprint, "footprint", lambda _: need)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda *_: 8_000_000_000)
+    monkeypatch.setattr(estimate, "measure_cost", lambda _: estimate.Cost(0.018, 0.0, epoch=200_000))
+    monkeypatch.setattr(train_command, "cores", lambda: 2)
+    assert cli.main(["train", "coloring10-cpu", "--train.accelerator", "cpu", "--dry-run"]) == cli.DONE
+    assert "for 32 of a batch of 64 on each of 2 devices; 4.00 GB are free" in capsys.readouterr().out
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    assert cli.main(["train", "coloring10-paper", "--dry-run"]) == cli.DONE
+    assert "for 512 of a batch of 1,536 on each of 3 devices; 8.00 GB are free" in capsys.readouterr().out
     assert not calls
 
 

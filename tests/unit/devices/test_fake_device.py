@@ -106,6 +106,14 @@ def runs(tmp_path) -> dict[str, Run]:
         ),
         "random signs": tiny_settings(matching={"kind": "learned", "random_signs": True}),
         "without self-loops": tiny_settings(loss={"self_loops": "excluded"}, matching={"kind": "learned"}),
+        "J_b": tiny_settings(loss={"objective": "J_b", "divergence": "kl"}, matching={"kind": "learned"}),
+        "mirror under J_a": tiny_settings(
+            loss={"objective": "J_a", "divergence": "kl"}, matching={"kind": "mirror"}
+        ),
+        "reverse penalty": tiny_settings(loss={"penalty": "reverse"}, matching={"kind": "learned"}),
+        "edges from sums, detail": tiny_settings(
+            model={"pairs": "sum", "encoder_detail": 1}, matching={"kind": "learned"}
+        ),
     }
 
 
@@ -117,7 +125,8 @@ NAMES = [
     "learned", "mirror", "labels", "order", "conditional gradient", "learned, rounded", "inner products",
     "J_b, swapped", "J_a", "J_a, swapped, literal", "relationformer", "segformer", "molecules", "spectra",
     "recognition", "token slots", "token slots, learned", "table of sets", "table with attributes",
-    "random signs", "without self-loops",
+    "random signs", "without self-loops", "J_b", "mirror under J_a", "reverse penalty",
+    "edges from sums, detail",
 ]  # fmt: skip
 
 

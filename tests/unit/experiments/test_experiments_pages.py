@@ -322,6 +322,30 @@ def test_the_curve_says_seed_by_seed_how_far_a_method_is_from_the_first():
     assert seeds == [[1.5, 0.75], [0.8]]
 
 
+def test_the_curve_has_the_ratio_of_true_edits_too_since_it_may_say_the_opposite():
+    def at(method, series, aligned, true):
+        figures = {
+            name: Average(value, None, (value,)) for name, value in (("aligned_edit", aligned), ("edit", true))
+        }
+        found = measured(method, series, "N = 10", figures=figures)
+        return replace(found, configuration=replace(found.configuration, x=10.0))
+
+    grid = read_grid("scaling")
+    cells = [at("Mirror", "Mirror", 4.0, 2.0), at("Matcher, eps", "Matcher", 3.0, 3.0)]
+    _, ratio = draw_grid(grid, Scale.CPU, rows_of(grid, cells)).axes
+    dotted = [list(line.get_ydata()) for line in ratio.lines if line.get_linestyle() == ":"]
+    assert dotted == [[1.0], [1.5]]
+
+
+def test_only_what_had_rivals_is_called_selected():
+    grid = read_grid("scaling")
+    cells = [measured(f"Matcher, {name}", "Matcher", "N = 10") for name in ("eps", "1.5 eps")]
+    alone = rows_of(grid, [replace(cells[0], training={"best_validation": 1.0})])
+    assert "**selected**" not in markdown(grid, Scale.CPU, alone)
+    both = rows_of(grid, [replace(each, training={"best_validation": at}) for at, each in enumerate(cells)])
+    assert markdown(grid, Scale.CPU, both).count("**selected**") == 1
+
+
 @given(st.lists(st.floats(0, 1), max_size=30).map(sorted), st.floats(0.001, 0.2))
 def test_names_beside_a_panel_keep_their_distance_and_order(heights, gap):
     moved = spread_apart(heights, gap)

@@ -588,7 +588,7 @@ def as_rows(given: Any, form: Form) -> list[Row]:
     one, first = is_one_value(given, form), form.columns[0]
     if form.kind in (InputKind.PICTURE, InputKind.BITS):
         values = [given] if one else list(given)
-        arrays = [each.numpy() if isinstance(each, torch.Tensor) else each for each in values]
+        arrays = [each.detach().cpu().numpy() if isinstance(each, torch.Tensor) else each for each in values]
         return [{first: each} for each in arrays]
     many = _elements(given, form)
     return [{first: _lists(each)} for each in ([many] if one else many)]
