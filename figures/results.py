@@ -213,6 +213,31 @@ def compute(every: dict[str, Runs]) -> str:
     return table(["", "runs", "million samples", "core-hours"], rows)
 
 
+RELAXED_PLANS = RESULTS / "ablations" / "plans-under-relaxations.json"
+
+
+def relaxed_plans(_: dict[str, Runs]) -> str:
+    """How undecided plans stay under every relaxation, and what is then left of the loss, from the logs."""
+    runs = read_json(RELAXED_PLANS)["runs"]
+    columns = dict.fromkeys((run["column"], run["step"]) for run in runs)
+
+    def cell(method: str, column: str, name: str) -> str:
+        seeds = [run[name] for run in runs if (run["method"], run["column"]) == (method, column)]
+        behind = f" ({', '.join(f'{seed:.2f}' for seed in seeds)})" if len(seeds) > 1 else ""
+        return f"{mean(seeds):.2f}{behind}"
+
+    rows = [
+        [method, *(cell(method, column, name) for column, _ in columns for name in ("plan_entropy", "adjacency"))]
+        for method in dict.fromkeys(run["method"] for run in runs)
+    ]
+    headings = [
+        f"{column}, after {step:,} steps: {name}"
+        for column, step in columns
+        for name in ("entropy of a plan's column, nats", "edges' loss")
+    ]
+    return table(["", *headings], rows)
+
+
 def amounts(spent_on: Iterable[tuple[float, float]]) -> list[str]:
     """Million samples and core-hours of (samples, hours)."""
     samples, hours = np.array([*spent_on, (0.0, 0.0)]).sum(0)
@@ -447,6 +472,7 @@ BLOCKS: dict[Path, dict[str, Block]] = {
         "table1": lambda every: rows_beside_the_paper(every["table1"]),
         "shipped": shipped_models,
         "table2": lambda every: rows_beside_the_paper(every["table2"]),
+        "plans": relaxed_plans,
         "comparison": lambda every: by_column(every["comparison"], "isomorphic"),
         "scaling": lambda every: rows_beside_the_paper(every["scaling"]),
         "frontier": lambda every: rows_beside_the_paper(every["frontier"]),

@@ -236,7 +236,7 @@ def _curve(grid: Grid, rows: Sequence[Row]) -> Drawing:
         xs = [float(name.rpartition(" ")[2]) for name in names]
         left.plot(xs, [cells[name][0] for name in names], "D", color=PRINTED, label=f"paper: {method}")
     left.set_ylabel("aligned edit distance")
-    right.set_ylabel(f"the same (dotted: the true one), divided by that of {_series(rows)[0][0]}")
+    right.set_ylabel(f"divided by {_series(rows)[0][0]}'s (dotted: true edits)")
     for panel in (left, right):
         panel.set_xlabel("largest graph, N")
         panel.grid(alpha=0.3)
