@@ -110,6 +110,7 @@ def spent(measured: Measured, runs: Runs) -> str:
 def cores_of(hardware: Mapping[str, Any]) -> str:
     """The cores that a run had, by the processor's plain name."""
     processor = re.sub(r"\(R\)| Processor", "", hardware["processor"])
+    processor = re.sub(r", family (\d+), model (\d+)", r" \1/\2", processor)
     return f"{hardware['threads']} {processor} core{'s' if hardware['threads'] > 1 else ''}"
 
 

@@ -62,11 +62,22 @@ def hardware() -> dict[str, Any]:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return processor_name(Path("/proc/cpuinfo").read_text()) or platform.machine()
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+
+
+def processor_name(information: str) -> str:
+    """The first processor of a /proc/cpuinfo, with its family and model where it says them.
+
+    A virtual machine's "AMD EPYC" is any of several generations, of which one is twice as fast as another.
+    """
+    said = dict[str, str]()
+    for line in information.splitlines():
+        name, _, value = line.partition(":")
+        said.setdefault(name.strip(), value.strip())
+    told = [f"{name.rpartition(' ')[2]} {said[name]}" for name in ("cpu family", "model") if name in said]
+    return ", ".join([said["model name"], *told]) if "model name" in said else ""
 
 
 def sessions_of(facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:

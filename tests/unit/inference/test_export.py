@@ -1,4 +1,4 @@
-"""A record says whether the code was changed since its commit."""
+"""A record says whether the code was changed since its commit, and on what it ran."""
 
 import shutil
 import subprocess
@@ -25,3 +25,11 @@ def test_a_change_anywhere_under_src_marks_the_commit(tmp_path, monkeypatch):
     assert not clean.endswith("+")
     other.write_text("ONE = 2\n")
     assert export.commit() == clean + "+"
+
+
+def test_a_processor_is_told_from_others_of_its_name():
+    first = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n\n"
+    second = "processor\t: 1\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n"
+    assert export.processor_name(first + second) == "AMD EPYC, family 25, model 17"
+    assert export.processor_name("processor\t: 0\nmodel name\t: Neoverse\n") == "Neoverse"
+    assert export.processor_name("processor\t: 0\n") == ""
