@@ -339,12 +339,12 @@ def projections(every: dict[str, Runs]) -> dict[str, Projection | None]:
 
 def one_of(runs: Runs, column: str, method: str) -> Measured:
     """What was measured of a method in a column."""
-    (found,) = [
+    (measured,) = [
         each
         for each in runs.measured
         if (each.configuration.column, each.configuration.method) == (column, method)
     ]
-    return found
+    return measured
 
 
 def projection_table(every: dict[str, Runs]) -> str:

@@ -64,7 +64,7 @@ def _bars(grid: Grid, rows: Sequence[Row]) -> Drawing:
         for at, (panel, (aligned, true, title)) in enumerate(zip(pair, BARS, strict=True)):
             shown = [_aligned_or_true(row.measured, aligned, true) for row in own]
             _bar_panel(panel, own, shown, names)
-            printed = [(row.printed[at], place) for place, row in enumerate(own) if row.printed is not None]
+            printed = [(row.printed[at], index) for index, row in enumerate(own) if row.printed is not None]
             panel.plot(*zip(*printed, strict=True) if printed else ([], []), "D", color=PRINTED, markersize=6)
             panel.set_title(f"{column}: {title}", fontsize=9)
             averages = [average.mean for average, _ in shown if average is not None]
@@ -101,8 +101,8 @@ def _bar_panel(
         bar = panel.barh(index, average.mean, xerr=error, capsize=3, height=0.7, color=color)
         if true:
             bar[0].set(facecolor="white", edgecolor=color, hatch=HATCH)
-        places = [index] * len(average.seeds)
-        panel.plot(average.seeds, places, "o", color="white", markersize=3, markeredgecolor="k")
+        heights = [index] * len(average.seeds)
+        panel.plot(average.seeds, heights, "o", color="white", markersize=3, markeredgecolor="k")
     panel.set_yticks(range(len(rows)), [row.measured.configuration.method for row in rows], fontsize=8)
     panel.set_ylim(len(rows) - 0.4, -0.6)
     panel.grid(axis="x", alpha=0.3)
