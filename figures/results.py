@@ -80,8 +80,13 @@ def shown(measured: Measured, name: str) -> str:
     figure = measured.figures.get(name)
     if figure is None:
         return ""
-    seeds = ", ".join(f"{seed:.2f}" for seed in figure.seeds)
-    return f"{figure.mean:.2f}" + (f" ({seeds})" if len(figure.seeds) > 1 else "")
+    return with_seeds(figure.mean, figure.seeds)
+
+
+def with_seeds(average: float, seeds: Sequence[float]) -> str:
+    """An average, and behind it what it is of, where that is more than one."""
+    each = ", ".join(f"{seed:.2f}" for seed in seeds)
+    return f"{average:.2f}" + (f" ({each})" if len(seeds) > 1 else "")
 
 
 def samples_of(record: Mapping[str, Any]) -> float:
@@ -224,8 +229,7 @@ def relaxed_plans(_: dict[str, Runs]) -> str:
 
     def cell(method: str, column: str, name: str) -> str:
         seeds = [run[name] for run in runs if (run["method"], run["column"]) == (method, column)]
-        behind = f" ({', '.join(f'{seed:.2f}' for seed in seeds)})" if len(seeds) > 1 else ""
-        return f"{mean(seeds):.2f}{behind}"
+        return with_seeds(mean(seeds), seeds)
 
     rows = [
         [method, *(cell(method, column, name) for column, _ in columns for name in ("plan_entropy", "adjacency"))]
